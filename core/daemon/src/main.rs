@@ -1,0 +1,3 @@
+//! The core: command line and service.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Puts the core together: dispatcher, connections, tests, store.

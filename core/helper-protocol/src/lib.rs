@@ -1,0 +1,1 @@
+//! The privileged helper's messages and their bounded codec.

@@ -1,0 +1,3 @@
+//! The privileged helper.
+
+fn main() {}

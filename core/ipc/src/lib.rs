@@ -1,0 +1,1 @@
+//! Methods, events, errors, client and server of the local socket.

@@ -1,0 +1,1 @@
+//! TCP and UDP flows out of IP packets, offload-aware.

@@ -1,0 +1,5 @@
+//! Nodes, share links and subscriptions, both ways.
+
+pub mod node;
+
+pub use node::Node;

@@ -1,0 +1,1 @@
+//! Routing rules, rule data and the matcher.

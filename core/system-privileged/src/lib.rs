@@ -1,0 +1,1 @@
+//! TUN device, routes, rules, DNS settings and firewall, per system.

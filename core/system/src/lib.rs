@@ -1,0 +1,1 @@
+//! System proxy and its guard, process lookup, secrets, autostart, network changes.
