@@ -31,6 +31,20 @@ pub trait Seal: Send {
 
     /// Appends what the format sends to mark its end (before FIN), if it has such a mark.
     fn finish(&mut self, out: &mut Vec<u8>);
+
+    /// How many chunks may be laid out with the present `max_payload`, `head` and `tail` before
+    /// they have to be asked for again (at least 1). Formats whose sizes never change keep the
+    /// default; a format about to change them (Vision while it pads) answers 1.
+    fn chunks_ahead(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether, from now on, bytes go on the wire exactly as they are given (`head` and `tail` are
+    /// 0 and `seal` changes nothing): the relay may then write to the socket below, once what was
+    /// sealed before is sent. Never turns back to `false`.
+    fn transparent(&self) -> bool {
+        false
+    }
 }
 
 /// What [`Open::open`] found at the front of the received bytes.
@@ -63,7 +77,17 @@ pub trait Open: Send {
     /// Opens the chunk at the front of `input`. An implementation that has decrypted a length
     /// field but lacks the body must remember it and answer [`Opened::NeedMore`] without
     /// decrypting the field twice.
+    ///
+    /// The input of the next call starts where `consumed` of this one ended, with the bytes as this
+    /// call left them (an implementation may hand out one decrypted record in several pieces).
     fn open(&mut self, input: &mut [u8]) -> Result<Opened, OpenError>;
+
+    /// Whether, from now on, received bytes are the plaintext (`open` hands all of its input out
+    /// unchanged): the relay may read from the socket below, once its buffer is empty. Never turns
+    /// back to `false`.
+    fn transparent(&self) -> bool {
+        false
+    }
 }
 
 /// Why received bytes can't be opened. Fatal for the stream.
