@@ -10,6 +10,8 @@ mod transport;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::error::ErrorKind;
+
 pub use secret::Secret;
 pub use security::{Reality, Tls};
 pub use transport::Transport;
@@ -33,6 +35,37 @@ pub struct Node {
     /// Why the node can't be used, when it can't: an unknown cipher, transport, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
+    /// The kind of that reason, for programs; present when `unsupported` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported_kind: Option<ErrorKind>,
+}
+
+impl Node {
+    /// A usable node without extra parameters.
+    pub fn new(
+        name: impl Into<String>,
+        address: impl Into<String>,
+        port: u16,
+        protocol: Protocol,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            address: address.into(),
+            port,
+            protocol,
+            extra: IndexMap::new(),
+            unsupported: None,
+            unsupported_kind: None,
+        }
+    }
+
+    /// Marks the node as one that is kept and shown but can't be used. The first reason stays.
+    pub fn mark_unsupported(&mut self, kind: ErrorKind, reason: impl Into<String>) {
+        if self.unsupported.is_none() {
+            self.unsupported = Some(reason.into());
+            self.unsupported_kind = Some(kind);
+        }
+    }
 }
 
 /// The protocol of a node.

@@ -10,7 +10,7 @@ use super::Secret;
 pub enum Transport {
     /// TCP, with an optional fake HTTP/1.1 header.
     Tcp {
-        /// `http`, or absent for none.
+        /// `http`; `none` or absent for none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header_type: Option<String>,
         /// Hosts of the fake header, comma separated.
@@ -84,6 +84,7 @@ pub enum Transport {
         extra: Option<serde_json::Value>,
     },
     /// mKCP.
+    #[serde(rename = "mkcp")]
     Kcp {
         /// Disguise: none, srtp, utp, wechat-video, dtls, wireguard.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,11 +108,21 @@ pub enum Transport {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header_type: Option<String>,
     },
+    /// A transport that this version does not know. Its node is marked unsupported; its
+    /// parameters are in the node's `extra`.
+    Unknown {
+        /// The name that the link or the entry gave.
+        name: String,
+    },
 }
 
 impl Default for Transport {
     /// The bare TCP stream.
     fn default() -> Self {
-        Self::Tcp { header_type: None, host: None, path: None }
+        Self::Tcp {
+            header_type: None,
+            host: None,
+            path: None,
+        }
     }
 }
