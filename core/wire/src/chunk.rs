@@ -100,7 +100,9 @@ pub enum OpenError {
     #[error("{0}")]
     Malformed(&'static str),
     /// The clocks differ by more than the protocol allows. `seconds` is theirs minus ours.
-    #[error("the clocks of this computer and the server differ by {seconds} s; the protocol allows {allowed} s")]
+    #[error(
+        "the clocks of this computer and the server differ by {seconds} s; the protocol allows {allowed} s"
+    )]
     ClockSkew {
         /// Their clock minus ours.
         seconds: i64,

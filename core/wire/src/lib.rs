@@ -7,5 +7,6 @@
 pub mod address;
 pub mod chunk;
 pub mod random;
+pub mod tls;
 
 pub use address::{Destination, Host, Network};

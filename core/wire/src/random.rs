@@ -27,3 +27,31 @@ impl<R: Random + ?Sized> Random for Box<R> {
         (**self).fill(buffer);
     }
 }
+
+#[cfg(test)]
+pub(crate) mod counted {
+    //! Randomness that repeats, for tests.
+
+    use super::Random;
+
+    /// A stream of bytes that depends on its seed only (splitmix64).
+    pub(crate) struct Counted(u64);
+
+    impl Counted {
+        pub(crate) fn new(seed: u64) -> Self {
+            Self(seed)
+        }
+    }
+
+    impl Random for Counted {
+        fn fill(&mut self, buffer: &mut [u8]) {
+            for byte in buffer {
+                self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut mixed = self.0;
+                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                *byte = (mixed ^ (mixed >> 31)) as u8;
+            }
+        }
+    }
+}
