@@ -7,6 +7,7 @@
 pub mod address;
 pub mod chunk;
 pub mod random;
+pub mod reality;
 pub mod tls;
 
 pub use address::{Destination, Host, Network};

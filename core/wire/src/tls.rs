@@ -5,6 +5,7 @@
 //! so that a protocol above (Vision) can stop between two records. TLS 1.2 is offered as browsers
 //! offer it, but a server that chooses it is refused with the reason.
 
+mod accept;
 mod certificate;
 mod client;
 pub(crate) mod codec;
@@ -17,6 +18,7 @@ pub(crate) mod schedule;
 mod session;
 mod verify;
 
+pub use accept::{ClientHello, ServerHandshake};
 pub use client::{ClientConfig, Established, Handshake, Progress};
 pub use error::{TlsError, describe_alert};
 pub use exchange::{P256, P384, P521, Share, X25519, X25519_MLKEM768};

@@ -6,6 +6,8 @@ mod flight;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub(crate) use flight::signed_content;
+
 use super::certificate::{Chain, MAX_CERTIFICATES};
 use super::error::TlsError;
 use super::fingerprint::Browser;

@@ -127,30 +127,6 @@ impl Keys {
             self.seal(&mut out[start..], kind, piece.len());
         }
     }
-
-    /// Appends a sealed record of `content`, padded so that the record has `length` bytes in all
-    /// when that is longer.
-    pub(crate) fn seal_padded(
-        &mut self,
-        out: &mut Vec<u8>,
-        kind: u8,
-        content: &[u8],
-        length: usize,
-    ) {
-        let natural = HEADER + content.len() + TRAILER;
-        let padding = length
-            .saturating_sub(natural)
-            .min(MAX_PLAINTEXT.saturating_sub(content.len()));
-        if padding == 0 {
-            return self.seal_into(out, kind, content);
-        }
-        let mut inner = Vec::with_capacity(content.len() + padding);
-        inner.extend_from_slice(content);
-        inner.push(kind);
-        inner.resize(content.len() + padding, 0);
-        // The last zero byte of the padding takes the place of the content type.
-        self.seal_into(out, 0, &inner);
-    }
 }
 
 /// The header of the record at the front of `input`: content type and length of the body, or how
