@@ -1,5 +1,9 @@
 //! Inbounds, outbounds, transports, resolver and relay.
 
+pub mod buffer;
+pub mod chunked;
 pub mod datagram;
 pub mod outbound;
+pub mod prefixed;
+pub mod random;
 pub mod stream;

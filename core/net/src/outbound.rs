@@ -46,7 +46,10 @@ pub struct Trace {
 impl Trace {
     /// A trace that starts now.
     pub fn start() -> Self {
-        Self { started: Instant::now(), phases: Vec::with_capacity(5) }
+        Self {
+            started: Instant::now(),
+            phases: Vec::with_capacity(5),
+        }
     }
 
     /// Records that `phase` has ended now.

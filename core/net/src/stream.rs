@@ -58,3 +58,83 @@ pub trait LendWrite {
     /// Sends what is queued.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
+
+impl Stream for TcpStream {
+    fn raw_read(&self) -> Option<&TcpStream> {
+        Some(self)
+    }
+
+    fn raw_write(&self) -> Option<&TcpStream> {
+        Some(self)
+    }
+
+    fn lend_read(&mut self) -> Option<&mut dyn LendRead> {
+        None
+    }
+
+    fn lend_write(&mut self) -> Option<&mut dyn LendWrite> {
+        None
+    }
+}
+
+impl<S: Stream + ?Sized> Stream for Box<S> {
+    fn raw_read(&self) -> Option<&TcpStream> {
+        (**self).raw_read()
+    }
+
+    fn raw_write(&self) -> Option<&TcpStream> {
+        (**self).raw_write()
+    }
+
+    fn lend_read(&mut self) -> Option<&mut dyn LendRead> {
+        (**self).lend_read()
+    }
+
+    fn lend_write(&mut self) -> Option<&mut dyn LendWrite> {
+        (**self).lend_write()
+    }
+}
+
+/// A pipe in memory, for tests and for handing a flow to ourselves.
+impl Stream for tokio::io::DuplexStream {
+    fn raw_read(&self) -> Option<&TcpStream> {
+        None
+    }
+
+    fn raw_write(&self) -> Option<&TcpStream> {
+        None
+    }
+
+    fn lend_read(&mut self) -> Option<&mut dyn LendRead> {
+        None
+    }
+
+    fn lend_write(&mut self) -> Option<&mut dyn LendWrite> {
+        None
+    }
+}
+
+/// Copies from `from` to `to` as much as fits; returns the bytes copied.
+pub fn copy_slices(from: &[IoSlice<'_>], to: &mut [IoSliceMut<'_>]) -> usize {
+    let mut places = to.iter_mut();
+    let mut place: &mut [u8] = &mut [];
+    let mut copied = 0;
+    for mut piece in from.iter().map(|slice| &slice[..]) {
+        while !piece.is_empty() {
+            if place.is_empty() {
+                match places.next() {
+                    Some(next) => place = next,
+                    None => return copied,
+                }
+                continue;
+            }
+            let amount = piece.len().min(place.len());
+            let (target, rest) = std::mem::take(&mut place).split_at_mut(amount);
+            target.copy_from_slice(&piece[..amount]);
+            place = rest;
+            piece = &piece[amount..];
+            copied += amount;
+        }
+    }
+    copied
+}
