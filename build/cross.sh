@@ -18,11 +18,13 @@ packages=(-p culvert-wire -p culvert-profile -p culvert-route -p culvert-helper-
 extract_compiler() {
     [ -e "$tree/extracted" ] && return
     rm -rf "$tree" && mkdir -p "$tree/debs"
+    chmod 777 "$tree/debs"
     echo "extracting a second Rust compiler with its library sources"
-    # libstd's and LLVM's package names carry versions: ask what the compiler depends on.
+    # libstd's and LLVM's package names carry versions: ask what depends on them.
     local names
-    names="rustc-web rust-web-src rust-web-llvm libstd-rust-web-dev $(apt-cache depends rustc-web libstd-rust-web-dev rust-web-llvm |
-        awk '/Depends:/{print $2}' | grep -E '^(libstd-rust-web-[0-9]|libllvm[0-9])' | sort -u | tr '\n' ' ')"
+    names="$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+        rustc-web rust-web-src rust-web-llvm |
+        grep -E '^(rustc-web|rust-web-src|rust-web-llvm|libstd-rust-web-.*|libllvm[0-9.]+|llvm-[0-9]+)$' | sort -u | tr '\n' ' ')"
     # shellcheck disable=SC2086
     (cd "$tree/debs" && apt-get download -q $names >/dev/null)
     for package in "$tree"/debs/*.deb; do dpkg -x "$package" "$tree"; done
