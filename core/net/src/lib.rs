@@ -3,6 +3,7 @@
 pub mod buffer;
 pub mod chunked;
 pub mod datagram;
+pub mod inbound;
 pub mod outbound;
 pub mod prefixed;
 pub mod random;

@@ -1,0 +1,3 @@
+//! Inbounds: where flows come from.
+
+pub mod tun;
