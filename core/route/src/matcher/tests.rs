@@ -194,7 +194,18 @@ fn reference(rules: &[Rule], lists: &Lists, facts: &Facts<'_>, may_resolve: bool
                 }
             }
             Condition::Not(inner) => holds(inner, lists, facts, may_resolve).map(|value| !value),
-            other => unreachable!("not generated: {other}"),
+            Condition::PrivateAddress
+            | Condition::SourceCidr(_)
+            | Condition::SourcePort(_)
+            | Condition::Network(_)
+            | Condition::Inbound(_)
+            | Condition::Protocol(_)
+            | Condition::ProcessName(_)
+            | Condition::ProcessPath(_)
+            | Condition::ProcessPathRegex(_)
+            | Condition::User(_)
+            | Condition::WifiSsid(_)
+            | Condition::TimeOfDay { .. } => unreachable!("not generated: {condition}"),
         }
     }
     for (rule, one) in rules.iter().enumerate() {

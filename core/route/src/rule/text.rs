@@ -334,8 +334,7 @@ mod tests {
         assert!(matches!(Rule::parse("DST-PORT,70000,DIRECT"), Err(RuleTextError::BadValue { .. })));
         assert!(matches!(Rule::parse("DOMAIN-REGEX,(,DIRECT"), Err(RuleTextError::BadNesting(_))));
         assert!(matches!(Rule::parse("AND,((NETWORK,udp),DIRECT"), Err(RuleTextError::BadNesting(_))));
-        let deep = format!("{}(NETWORK,udp){},DIRECT", "NOT,(".repeat(1), ")".repeat(1));
-        assert!(Rule::parse(&deep).is_ok());
+        assert!(Rule::parse("NOT,((NETWORK,udp)),DIRECT").is_ok());
         let too_deep = format!("{}NETWORK,udp{},DIRECT", "NOT,((".repeat(40), "))".repeat(40));
         assert!(Rule::parse(&too_deep).is_err());
     }
