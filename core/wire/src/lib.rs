@@ -9,5 +9,6 @@ pub mod chunk;
 pub mod random;
 pub mod reality;
 pub mod tls;
+pub mod vision;
 
 pub use address::{Destination, Host, Network};
