@@ -12,7 +12,9 @@ mod wireguard;
 mod xray;
 
 pub(crate) mod scheme;
-pub(crate) use shadowsocks::plugin_options;
+pub(crate) use security::packet_encoding;
+pub(crate) use shadowsocks::{option as plugin_option, plugin_name, plugin_options};
+pub(crate) use split::split_port;
 
 use crate::error::{ErrorKind, ParseError};
 use crate::judge::judge;
