@@ -84,6 +84,7 @@ pub struct ChunkedStream<S> {
     inner: S,
     reader: Reader,
     writer: Writer,
+    half_close: bool,
 }
 
 impl<S: Stream> ChunkedStream<S> {
@@ -93,6 +94,7 @@ impl<S: Stream> ChunkedStream<S> {
             inner,
             reader: Reader::new(response),
             writer: Writer::new(seal),
+            half_close: true,
         }
     }
 
@@ -101,6 +103,14 @@ impl<S: Stream> ChunkedStream<S> {
     #[must_use]
     pub fn with_prefix(mut self, prefix: Vec<u8>) -> Self {
         self.writer.set_prefix(prefix);
+        self
+    }
+
+    /// For formats in which the end of the stream below means the end of both directions: a
+    /// shutdown sends what is queued (and the format's end mark, if it has one) and no more.
+    #[must_use]
+    pub fn without_half_close(mut self) -> Self {
+        self.half_close = false;
         self
     }
 
@@ -226,6 +236,9 @@ impl<S: Stream> AsyncWrite for ChunkedStream<S> {
         let this = &mut *self;
         this.writer.finish();
         ready!(this.writer.poll_send(&mut this.inner, cx))?;
+        if !this.half_close {
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut this.inner).poll_shutdown(cx)
     }
 }

@@ -3,8 +3,11 @@
 pub mod buffer;
 pub mod chunked;
 pub mod datagram;
+pub mod dial;
 pub mod inbound;
 pub mod outbound;
 pub mod prefixed;
 pub mod random;
+pub mod resolver;
 pub mod stream;
+pub mod transport;

@@ -1,13 +1,96 @@
 //! Outbounds: how a flow leaves this computer.
 
+pub mod direct;
+pub mod http;
+pub mod socks;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use culvert_wire::Destination;
+use culvert_profile::Node;
+use culvert_profile::node::Protocol;
+use culvert_wire::{Destination, Host};
 
 use crate::datagram::BoxDatagramFlow;
+use crate::dial::Dialer;
 use crate::stream::BoxStream;
+
+/// A way for flows to leave this computer.
+///
+/// A protocol's adapter is a file of its own beside this one: it asks
+/// [`crate::transport::connect`] for a stream to its server, wraps it (most with
+/// [`crate::chunked::ChunkedStream`]), queues `first_payload` behind its header and returns without
+/// waiting for the server's answer, which several protocols send only with the first payload.
+pub enum Outbound {
+    /// Straight to the target.
+    Direct,
+    /// Nowhere.
+    Block,
+    /// Through a SOCKS proxy.
+    Socks(socks::Socks),
+    /// Through an HTTP proxy.
+    Http(http::Http),
+}
+
+impl Outbound {
+    /// The outbound of a node, or why this version can't use it.
+    pub fn from_node(node: &Node) -> Result<Self, String> {
+        if let Some(reason) = &node.unsupported {
+            return Err(reason.clone());
+        }
+        let host = Host::parse(&node.address)
+            .map_err(|e| format!("the server address can't be used: {e}"))?;
+        let server = Destination::new(host, node.port);
+        match &node.protocol {
+            Protocol::Socks(options) => socks::Socks::new(server, options).map(Self::Socks),
+            Protocol::Http(options) => http::Http::new(server, options).map(Self::Http),
+            Protocol::Vmess(_) => Err("VMess is not supported yet".to_owned()),
+            Protocol::Vless(_) => Err("VLESS is not supported yet".to_owned()),
+            Protocol::Shadowsocks(_) => Err("Shadowsocks is not supported yet".to_owned()),
+            Protocol::Trojan(_) => Err("Trojan is not supported yet".to_owned()),
+            Protocol::Hysteria2(_) => Err("Hysteria 2 is not supported yet".to_owned()),
+            Protocol::Tuic(_) => Err("TUIC is not supported yet".to_owned()),
+            Protocol::Anytls(_) => Err("AnyTLS is not supported yet".to_owned()),
+            Protocol::Wireguard(_) => Err("WireGuard is not supported yet".to_owned()),
+        }
+    }
+
+    /// Whether connecting touches the target itself, so that its answer (refused, unreachable) is
+    /// known before the application is told.
+    pub fn is_direct(&self) -> bool {
+        match self {
+            Self::Direct | Self::Block => true,
+            Self::Socks(_) | Self::Http(_) => false,
+        }
+    }
+
+    /// A stream to the target.
+    pub async fn connect(
+        &self,
+        dialer: &Dialer,
+        request: ConnectRequest,
+    ) -> Result<Connected, ConnectError> {
+        match self {
+            Self::Direct => direct::connect(dialer, request).await,
+            Self::Block => Err(ConnectError::NotOffered("blocked".to_owned())),
+            Self::Socks(socks) => socks.connect(dialer, request).await,
+            Self::Http(http) => http.connect(dialer, request).await,
+        }
+    }
+
+    /// A UDP association.
+    pub async fn associate(&self, dialer: &Dialer) -> Result<Associated, ConnectError> {
+        match self {
+            Self::Direct => Ok(direct::associate(dialer)),
+            Self::Block => Err(ConnectError::NotOffered("blocked".to_owned())),
+            Self::Socks(socks) => socks.associate(dialer).await,
+            Self::Http(_) => Err(ConnectError::NotOffered(
+                "an HTTP proxy carries no UDP".to_owned(),
+            )),
+        }
+    }
+}
 
 /// What an outbound is asked to reach.
 #[derive(Debug, Clone)]
@@ -125,6 +208,25 @@ pub enum ConnectError {
         /// The system's error.
         source: Arc<std::io::Error>,
     },
+}
+
+impl ConnectError {
+    /// An error of I/O in `phase`; an early end is told as such.
+    pub fn io(server: &Destination, phase: Phase, error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return Self::Handshake {
+                server: server.to_string(),
+                phase,
+                problem: "the server closed the connection".to_owned(),
+                hint: "is this the right port and protocol?",
+            };
+        }
+        Self::Io {
+            server: server.to_string(),
+            phase,
+            source: Arc::new(error),
+        }
+    }
 }
 
 /// A stream through an outbound, with the trace of how it came to be.

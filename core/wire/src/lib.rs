@@ -8,7 +8,9 @@ pub mod address;
 pub mod chunk;
 pub mod random;
 pub mod reality;
+pub mod socks;
 pub mod tls;
 pub mod vision;
+pub mod websocket;
 
 pub use address::{Destination, Host, Network};
