@@ -88,6 +88,17 @@ pub trait Open: Send {
     fn transparent(&self) -> bool {
         false
     }
+
+    /// Called once when the byte stream underneath has ended, with the `left` bytes that no chunk
+    /// was made of. Answers whether the format allows the stream to end here; the error is what
+    /// the reader of the stream is to see in place of a quiet end.
+    fn ended(&self, left: usize) -> Result<(), OpenError> {
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(OpenError::Malformed("the connection ended inside a chunk"))
+        }
+    }
 }
 
 /// Why received bytes can't be opened. Fatal for the stream.
@@ -99,6 +110,10 @@ pub enum OpenError {
     /// The other side answered with something that breaks the format.
     #[error("{0}")]
     Malformed(&'static str),
+    /// The other side closed the connection without an answer of its own; the text says what that
+    /// usually means.
+    #[error("{0}")]
+    Unanswered(&'static str),
     /// The clocks differ by more than the protocol allows. `seconds` is theirs minus ours.
     #[error(
         "the clocks of this computer and the server differ by {seconds} s; the protocol allows {allowed} s"
