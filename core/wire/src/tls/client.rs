@@ -314,7 +314,7 @@ pub(crate) fn plain_record(out: &mut Vec<u8>, kind: u8, version: u16, content: &
 fn open_error(error: OpenError) -> TlsError {
     match error {
         OpenError::Authentication(what) => TlsError::Integrity(what),
-        OpenError::Malformed(what) => TlsError::Malformed(what),
+        OpenError::Malformed(what) | OpenError::Unanswered(what) => TlsError::Malformed(what),
         OpenError::ClockSkew { .. } => TlsError::Malformed("clock skew"),
     }
 }
