@@ -66,9 +66,7 @@ pub fn parse_deep_link(text: &str) -> Result<Action, ParseError> {
     let Some((scheme, rest)) = client(text) else {
         return content(text, None);
     };
-    let (rest, fragment) = rest
-        .split_once('#')
-        .map_or((rest, ""), |(rest, name)| (rest, name));
+    let (rest, fragment) = rest.split_once('#').map_or((rest, ""), |(rest, name)| (rest, name));
     if scheme == "sub" {
         let head = rest.split('?').next().unwrap_or_default();
         return content(&base64_text(head)?, some(name(&percent(fragment))));
@@ -76,43 +74,22 @@ pub fn parse_deep_link(text: &str) -> Result<Action, ParseError> {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let command = path.split('/').next().unwrap_or_default();
     let mut parameters = Query::parse(query);
-    let title = some(name(&percent(fragment))).or_else(|| {
-        some(name(
-            &parameters.take(&["name", "remark", "remarks", "title"]),
-        ))
-    });
+    let title = some(name(&percent(fragment)))
+        .or_else(|| some(name(&parameters.take(&["name", "remark", "remarks", "title"]))));
     let url = parameters.take(&["url", "config", "link", "subscription", "content"]);
     if !url.is_empty() {
         return content(&url, title);
     }
     // The address or the nodes stand behind the command, encoded or not: `import/https://…`.
-    let behind = rest
-        .strip_prefix(command)
-        .unwrap_or(rest)
-        .trim_start_matches('/');
+    let behind = rest.strip_prefix(command).unwrap_or(rest).trim_start_matches('/');
     let behind = if behind.is_empty() { command } else { behind };
-    let decoded = if behind.contains("://") {
-        behind.to_owned()
-    } else {
-        percent(behind)
-    };
-    let inner = if decoded.contains("://") {
-        decoded
-    } else {
-        base64_text(&decoded).unwrap_or(decoded)
-    };
+    let decoded = if behind.contains("://") { behind.to_owned() } else { percent(behind) };
+    let inner = if decoded.contains("://") { decoded } else { base64_text(&decoded).unwrap_or(decoded) };
     if inner.starts_with("sub://") {
         return parse_deep_link(&inner);
     }
     let node = !fragment.is_empty() && !is_web(&inner);
-    content(
-        &if node {
-            format!("{inner}#{fragment}")
-        } else {
-            inner
-        },
-        title,
-    )
+    content(&if node { format!("{inner}#{fragment}") } else { inner }, title)
 }
 
 fn is_web(text: &str) -> bool {
@@ -126,30 +103,18 @@ fn content(text: &str, title: Option<String>) -> Result<Action, ParseError> {
     if let Some(url) = document.subscription_url {
         let (address, fragment) = url.expose().split_once('#').unwrap_or((url.expose(), ""));
         let name = title.or_else(|| some(name(&percent(fragment))));
-        return Ok(Action::AddSubscription {
-            url: Secret::new(address),
-            name,
-        });
+        return Ok(Action::AddSubscription { url: Secret::new(address), name });
     }
     if is_web(text) && !text.contains(char::is_whitespace) && document.nodes.is_empty() {
-        return Ok(Action::AddSubscription {
-            url: Secret::new(text),
-            name: title,
-        });
+        return Ok(Action::AddSubscription { url: Secret::new(text), name: title });
     }
     if !document.nodes.is_empty() {
         return Ok(Action::Import(Box::new(document)));
     }
     let reason = document.skipped.into_iter().next();
     Err(match reason {
-        Some(skipped) => ParseError {
-            kind: skipped.kind,
-            reason: skipped.reason,
-        },
-        None => ParseError::new(
-            ErrorKind::NoNodes,
-            "the link holds neither an address nor a node",
-        ),
+        Some(skipped) => ParseError { kind: skipped.kind, reason: skipped.reason },
+        None => ParseError::new(ErrorKind::NoNodes, "the link holds neither an address nor a node"),
     })
 }
 
@@ -161,35 +126,14 @@ mod tests {
     fn subscriptions_come_out_of_every_client_s_link() {
         let wanted = "https://sub.example.com/s/abc?x=1";
         for (link, title) in [
-            (
-                "clash://install-config?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1&name=Mine",
-                "Mine",
-            ),
-            (
-                "sing-box://import-remote-profile?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1#Mine",
-                "Mine",
-            ),
-            (
-                "hiddify://import/https://sub.example.com/s/abc?x=1#Mine",
-                "Mine",
-            ),
-            (
-                "hiddify://import/https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1#Mine",
-                "Mine",
-            ),
-            (
-                "v2rayng://install-sub?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1%23Mine",
-                "Mine",
-            ),
-            (
-                "v2rayng://install-sub/?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1&name=Mine",
-                "Mine",
-            ),
+            ("clash://install-config?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1&name=Mine", "Mine"),
+            ("sing-box://import-remote-profile?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1#Mine", "Mine"),
+            ("hiddify://import/https://sub.example.com/s/abc?x=1#Mine", "Mine"),
+            ("hiddify://import/https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1#Mine", "Mine"),
+            ("v2rayng://install-sub?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1%23Mine", "Mine"),
+            ("v2rayng://install-sub/?url=https%3A%2F%2Fsub.example.com%2Fs%2Fabc%3Fx%3D1&name=Mine", "Mine"),
             ("culvert://import/https://sub.example.com/s/abc?x=1", ""),
-            (
-                "sub://aHR0cHM6Ly9zdWIuZXhhbXBsZS5jb20vcy9hYmM_eD0x#Mine",
-                "Mine",
-            ),
+            ("sub://aHR0cHM6Ly9zdWIuZXhhbXBsZS5jb20vcy9hYmM_eD0x#Mine", "Mine"),
             ("https://sub.example.com/s/abc?x=1#Mine", "Mine"),
         ] {
             match parse_deep_link(link) {

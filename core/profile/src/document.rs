@@ -97,11 +97,7 @@ pub struct Document {
 pub fn parse_document(input: &[u8]) -> Document {
     let mut builder = Builder::default();
     if input.len() > LARGEST_DOCUMENT {
-        builder.skip(
-            None,
-            String::new(),
-            &ParseError::new(ErrorKind::TooLarge, "the document is larger than 32 MiB"),
-        );
+        builder.skip(None, String::new(), &ParseError::new(ErrorKind::TooLarge, "the document is larger than 32 MiB"));
         return builder.finish(Format::Unknown);
     }
     let text = decoded(input);
@@ -112,10 +108,7 @@ pub fn parse_document(input: &[u8]) -> Document {
 /// UTF-8, or UTF-16 with a byte order mark; broken bytes become U+FFFD.
 fn decoded(input: &[u8]) -> Cow<'_, str> {
     let wide = |unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = input[2..]
-            .chunks_exact(2)
-            .map(|pair| unit([pair[0], pair[1]]))
-            .collect();
+        let units: Vec<u16> = input[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
         Cow::Owned(String::from_utf16_lossy(&units))
     };
     match input {
@@ -142,10 +135,7 @@ impl Builder {
             judge(&mut node);
             self.nodes.push(node);
         } else if self.skipped_more == 0 {
-            let error = ParseError::new(
-                ErrorKind::TooLarge,
-                format!("only the first {MOST_NODES} nodes are taken"),
-            );
+            let error = ParseError::new(ErrorKind::TooLarge, format!("only the first {MOST_NODES} nodes are taken"));
             self.skip(None, String::new(), &error);
             self.skipped_more += 1;
         } else {
@@ -155,12 +145,7 @@ impl Builder {
 
     fn skip(&mut self, line: Option<usize>, input_redacted: String, error: &ParseError) {
         if self.skipped.len() < MOST_SKIPPED {
-            self.skipped.push(Skipped {
-                line,
-                input_redacted,
-                kind: error.kind,
-                reason: error.reason.clone(),
-            });
+            self.skipped.push(Skipped { line, input_redacted, kind: error.kind, reason: error.reason.clone() });
         } else {
             self.skipped_more += 1;
         }
@@ -187,10 +172,9 @@ impl Builder {
             let (kind, reason) = match (format, &self.message) {
                 (Format::Empty, _) => (ErrorKind::Empty, "the document is empty".to_owned()),
                 (_, Some(message)) => (ErrorKind::NoNodes, format!("no nodes; it says: {message}")),
-                (_, None) if self.subscription_url.is_some() => (
-                    ErrorKind::NoNodes,
-                    "this is the address of a subscription, not a node".to_owned(),
-                ),
+                (_, None) if self.subscription_url.is_some() => {
+                    (ErrorKind::NoNodes, "this is the address of a subscription, not a node".to_owned())
+                }
                 (_, None) => (ErrorKind::NoNodes, "no nodes were found".to_owned()),
             };
             self.skip(None, String::new(), &ParseError::new(kind, reason));
@@ -265,25 +249,11 @@ fn read(text: &str, out: &mut Builder, wraps: usize) -> Format {
 }
 
 fn is_html(text: &str) -> bool {
-    let head: String = text
-        .chars()
-        .take(200)
-        .collect::<String>()
-        .to_ascii_lowercase();
+    let head: String = text.chars().take(200).collect::<String>().to_ascii_lowercase();
     head.starts_with('<')
-        && [
-            "<!doctype",
-            "<html",
-            "<head",
-            "<body",
-            "<title",
-            "<?xml",
-            "<h1",
-            "<center",
-            "<p>",
-        ]
-        .iter()
-        .any(|tag| head.contains(tag))
+        && ["<!doctype", "<html", "<head", "<body", "<title", "<?xml", "<h1", "<center", "<p>"]
+            .iter()
+            .any(|tag| head.contains(tag))
 }
 
 /// The text between `<title>` and its end, else of the first heading.
@@ -295,10 +265,7 @@ fn title(text: &str) -> Option<String> {
             && let Some(inner) = lower[start..].find('>').map(|at| start + at + 1)
             && let Some(end) = lower[inner..].find(close).map(|at| inner + at)
         {
-            let found = trim(&head[inner..end])
-                .replace("&amp;", "&")
-                .replace("&lt;", "<")
-                .replace("&gt;", ">");
+            let found = trim(&head[inner..end]).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
             if !found.is_empty() {
                 return Some(found);
             }
@@ -339,8 +306,6 @@ fn unwrap_base64(text: &str) -> Option<String> {
         out.push_str(inner);
         out.push('\n');
     }
-    let printable = !out
-        .chars()
-        .any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    let printable = !out.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
     (printable && !trim(&out).is_empty()).then_some(out)
 }

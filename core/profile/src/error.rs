@@ -109,9 +109,6 @@ pub struct ParseError {
 impl ParseError {
     /// An error of `kind`; `reason` must not hold a secret.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
-        Self {
-            kind,
-            reason: reason.into(),
-        }
+        Self { kind, reason: reason.into() }
     }
 }

@@ -2,14 +2,19 @@
 //!
 //! Exports hold secrets by their nature; they are made on a person's request only.
 
+mod clash;
+mod entry;
 mod link;
-
+mod singbox;
 mod vmess;
+mod yaml;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+pub use clash::clash;
 pub use link::link;
+pub use singbox::sing_box;
 
 use crate::node::Node;
 

@@ -15,32 +15,21 @@ const LONGEST_HOST: usize = 253;
 
 /// A server address: IPv6 with or without brackets, IPv4, or a host name in any script.
 pub(crate) fn host(text: &str) -> Result<String, ParseError> {
-    let bad = |why: &str| {
-        Err(ParseError::new(
-            ErrorKind::BadHost,
-            format!("the server address {why}"),
-        ))
-    };
+    let bad = |why: &str| Err(ParseError::new(ErrorKind::BadHost, format!("the server address {why}")));
     let decoded;
     let mut text = trim(text);
     if text.contains('%') {
         decoded = percent(text);
         text = &decoded;
     }
-    if let Some(inner) = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
+    if let Some(inner) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         text = inner;
         if text.parse::<Ipv6Addr>().is_err() {
             return bad("in brackets is no IPv6 address");
         }
     }
     if text.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingHost,
-            "there is no server address",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingHost, "there is no server address"));
     }
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Ok(ip.to_string());
@@ -59,11 +48,7 @@ pub(crate) fn host(text: &str) -> Result<String, ParseError> {
     if ascii.len() > LONGEST_HOST {
         return bad("is too long");
     }
-    if ascii.is_empty()
-        || !ascii
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-    {
+    if ascii.is_empty() || !ascii.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')) {
         return bad("holds characters that no host name has");
     }
     Ok(ascii)
@@ -76,28 +61,16 @@ pub(crate) fn port(text: &str) -> Result<u16, ParseError> {
         return Err(ParseError::new(ErrorKind::BadPort, "there is no port"));
     }
     let digits = text.strip_suffix(".0").unwrap_or(text);
-    let number = if digits.bytes().all(|b| b.is_ascii_digit()) {
-        digits.parse::<u16>().ok()
-    } else {
-        None
-    };
+    let number = if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse::<u16>().ok() } else { None };
     match number {
         Some(port) if port > 0 => Ok(port),
-        _ => Err(ParseError::new(
-            ErrorKind::BadPort,
-            "the port is no number from 1 to 65535",
-        )),
+        _ => Err(ParseError::new(ErrorKind::BadPort, "the port is no number from 1 to 65535")),
     }
 }
 
 /// A port list of port hopping: its normal form and its first port.
 pub(crate) fn ports(text: &str) -> Result<(String, u16), ParseError> {
-    let bad = || {
-        ParseError::new(
-            ErrorKind::BadPort,
-            "the port list is no list of ports and ranges",
-        )
-    };
+    let bad = || ParseError::new(ErrorKind::BadPort, "the port list is no list of ports and ranges");
     let mut first = None;
     let mut items: Vec<String> = Vec::new();
     for item in text.split(',').map(trim).filter(|item| !item.is_empty()) {
@@ -112,7 +85,7 @@ pub(crate) fn ports(text: &str) -> Result<(String, u16), ParseError> {
                 if from > to {
                     return Err(bad());
                 }
-                (from, format!("{from}-{to}"))
+                (from, if from == to { from.to_string() } else { format!("{from}-{to}") })
             }
         };
         first.get_or_insert(from);
@@ -125,17 +98,11 @@ pub(crate) fn ports(text: &str) -> Result<(String, u16), ParseError> {
 pub(crate) fn uuid(text: &str) -> Result<String, ParseError> {
     let text = trim(text);
     if text.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no user id (uuid)",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no user id (uuid)"));
     }
     match (text.len(), Uuid::try_parse(text)) {
         (32 | 36, Ok(uuid)) => Ok(uuid.hyphenated().to_string()),
-        _ => Err(ParseError::new(
-            ErrorKind::BadUuid,
-            "the user id is no UUID",
-        )),
+        _ => Err(ParseError::new(ErrorKind::BadUuid, "the user id is no UUID")),
     }
 }
 
@@ -143,16 +110,10 @@ pub(crate) fn uuid(text: &str) -> Result<String, ParseError> {
 pub(crate) fn user_id(text: &str) -> Result<UserId, ParseError> {
     let text = trim(text);
     if text.is_empty() || text.len() > 30 {
-        return Ok(UserId {
-            uuid: Secret::new(uuid(text)?),
-            uuid_raw: None,
-        });
+        return Ok(UserId { uuid: Secret::new(uuid(text)?), uuid_raw: None });
     }
     let mapped = Uuid::new_v5(&Uuid::nil(), text.as_bytes());
-    Ok(UserId {
-        uuid: Secret::new(mapped.hyphenated().to_string()),
-        uuid_raw: Some(Secret::new(text)),
-    })
+    Ok(UserId { uuid: Secret::new(mapped.hyphenated().to_string()), uuid_raw: Some(Secret::new(text)) })
 }
 
 /// REALITY from its parts.
@@ -172,28 +133,17 @@ pub(crate) fn reality(
         return Err(bad("the public key is not 32 bytes long"));
     }
     let short_id = trim(short_id);
-    if short_id.len() > 16
-        || short_id.len() % 2 != 0
-        || !short_id.bytes().all(|b| b.is_ascii_hexdigit())
-    {
+    if short_id.len() > 16 || short_id.len() % 2 != 0 || !short_id.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(bad("the short id is no even count of up to 16 hex digits"));
     }
-    Ok(Reality {
-        public_key: URL_SAFE_NO_PAD.encode(key),
-        short_id: Secret::new(short_id),
-        spider_x,
-        mldsa65_verify,
-    })
+    Ok(Reality { public_key: URL_SAFE_NO_PAD.encode(key), short_id: Secret::new(short_id), spider_x, mldsa65_verify })
 }
 
 /// A WireGuard key of 32 bytes, in plain base64.
 pub(crate) fn wireguard_key(text: &str, which: &str) -> Result<String, ParseError> {
     let key = base64_bytes(text).unwrap_or_default();
     if key.len() != 32 {
-        return Err(ParseError::new(
-            ErrorKind::BadKey,
-            format!("the {which} is not 32 bytes of base64"),
-        ));
+        return Err(ParseError::new(ErrorKind::BadKey, format!("the {which} is not 32 bytes of base64")));
     }
     Ok(STANDARD.encode(key))
 }
@@ -212,10 +162,7 @@ pub(crate) fn tunnel_addresses<I: IntoIterator<Item = String>>(items: I) -> Vec<
 pub(crate) fn reserved(text: &str) -> Option<[u8; 3]> {
     let text = trim(text).trim_start_matches('[').trim_end_matches(']');
     let bytes: Vec<u8> = if text.contains(',') {
-        text.split(',')
-            .map(|item| trim(item).parse::<u8>())
-            .collect::<Result<_, _>>()
-            .ok()?
+        text.split(',').map(|item| trim(item).parse::<u8>()).collect::<Result<_, _>>().ok()?
     } else {
         base64_bytes(text).ok()?
     };
@@ -232,12 +179,7 @@ pub(crate) fn pins(text: &str) -> String {
             item.to_owned()
         }
     };
-    text.split([',', '~'])
-        .map(trim)
-        .filter(|item| !item.is_empty())
-        .map(normal)
-        .collect::<Vec<_>>()
-        .join(",")
+    text.split([',', '~']).map(trim).filter(|item| !item.is_empty()).map(normal).collect::<Vec<_>>().join(",")
 }
 
 /// The canonical spelling of a Shadowsocks cipher.
@@ -257,16 +199,11 @@ pub(crate) fn shadowsocks_method(text: &str) -> String {
 /// Whether a cipher and a password go together.
 pub(crate) fn shadowsocks_password(method: &str, password: &str) -> Result<(), ParseError> {
     if password.is_empty() && method != "none" {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no password",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no password"));
     }
     let length = match method {
         "2022-blake3-aes-128-gcm" => 16,
-        "2022-blake3-aes-256-gcm"
-        | "2022-blake3-chacha20-poly1305"
-        | "2022-blake3-chacha8-poly1305" => 32,
+        "2022-blake3-aes-256-gcm" | "2022-blake3-chacha20-poly1305" | "2022-blake3-chacha8-poly1305" => 32,
         _ => return Ok(()),
     };
     for key in password.split(':') {
@@ -308,10 +245,7 @@ pub(crate) fn obfs(
 /// Mbit/s out of `100`, `100 mbps`, `100m`.
 pub(crate) fn mbps(text: &str) -> Option<u32> {
     let text = trim(text);
-    let end = text
-        .bytes()
-        .position(|b| !b.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let number: u32 = number.parse().ok()?;
     match trim(unit).to_ascii_lowercase().as_str() {

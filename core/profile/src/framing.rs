@@ -44,9 +44,7 @@ impl Framing {
     /// The transport.
     pub(crate) fn build(self) -> Transport {
         match canonical(&self.kind) {
-            None => Transport::Unknown {
-                name: self.kind.trim().to_ascii_lowercase(),
-            },
+            None => Transport::Unknown { name: self.kind.trim().to_ascii_lowercase() },
             Some("ws") => {
                 let (path, early_data, header) = split_early_data(&self.path);
                 Transport::Ws {
@@ -58,11 +56,7 @@ impl Framing {
             }
             Some("httpupgrade") => {
                 let (path, early_data, _) = split_early_data(&self.path);
-                Transport::Httpupgrade {
-                    host: some(self.host),
-                    path,
-                    early_data: self.early_data.or(early_data),
-                }
+                Transport::Httpupgrade { host: some(self.host), path, early_data: self.early_data.or(early_data) }
             }
             Some("grpc") => Transport::Grpc {
                 service_name: Some(self.service_name),
@@ -72,10 +66,7 @@ impl Framing {
                 }),
                 authority: some(self.authority),
             },
-            Some("http") => Transport::Http {
-                host: some(self.host),
-                path: some(self.path),
-            },
+            Some("http") => Transport::Http { host: some(self.host), path: some(self.path) },
             Some("xhttp") => Transport::Xhttp {
                 host: some(self.host),
                 path: some(self.path),
@@ -109,14 +100,8 @@ impl Framing {
 /// encoded twice.
 fn split_early_data(path: &str) -> (Option<String>, Option<u32>, Option<String>) {
     let path = trim(path);
-    let twice = path
-        .get(..3)
-        .is_some_and(|head| head.eq_ignore_ascii_case("%2f"));
-    let path = if twice {
-        percent(path)
-    } else {
-        path.to_owned()
-    };
+    let twice = path.get(..3).is_some_and(|head| head.eq_ignore_ascii_case("%2f"));
+    let path = if twice { percent(path) } else { path.to_owned() };
     let (base, query) = match path.split_once('?') {
         None => (path.as_str(), None),
         Some((base, query)) => (base, Some(query)),
@@ -124,18 +109,12 @@ fn split_early_data(path: &str) -> (Option<String>, Option<u32>, Option<String>)
     let (mut early_data, mut header) = (None, None);
     let mut kept: Vec<&str> = Vec::new();
     let early = query.is_some_and(|query| {
-        query.split('&').any(|pair| {
-            pair.strip_prefix("ed=")
-                .is_some_and(|n| n.parse::<u32>().is_ok())
-        })
+        query.split('&').any(|pair| pair.strip_prefix("ed=").is_some_and(|n| n.parse::<u32>().is_ok()))
     });
     for pair in query.iter().flat_map(|query| query.split('&')) {
         if let Some(number) = pair.strip_prefix("ed=").and_then(|n| n.parse().ok()) {
             early_data.get_or_insert(number);
-        } else if let Some(name) = pair
-            .strip_prefix("eh=")
-            .filter(|name| early && !name.is_empty())
-        {
+        } else if let Some(name) = pair.strip_prefix("eh=").filter(|name| early && !name.is_empty()) {
             header.get_or_insert(name.to_owned());
         } else {
             kept.push(pair);
@@ -153,11 +132,7 @@ fn split_early_data(path: &str) -> (Option<String>, Option<u32>, Option<String>)
 }
 
 /// A WebSocket path with its early data written back into it.
-pub(crate) fn join_early_data(
-    path: Option<&str>,
-    early_data: Option<u32>,
-    header: Option<&str>,
-) -> String {
+pub(crate) fn join_early_data(path: Option<&str>, early_data: Option<u32>, header: Option<&str>) -> String {
     let mut out = path.unwrap_or_default().to_owned();
     let mut add = |text: String| {
         out.push(if out.contains('?') { '&' } else { '?' });
@@ -175,14 +150,8 @@ pub(crate) fn join_early_data(
 /// The `extra` object of XHTTP, out of JSON as people write it: with blanks as `+`, or as Python prints it.
 pub(crate) fn xhttp_extra(text: &str) -> Option<Value> {
     let object = |text: &str| json::parse(text).ok().filter(Value::is_object);
-    object(text)
-        .or_else(|| object(&text.replace('+', " ")))
-        .or_else(|| {
-            let words = text
-                .replace('\'', "\"")
-                .replace("True", "true")
-                .replace("False", "false")
-                .replace("None", "null");
-            object(&words)
-        })
+    object(text).or_else(|| object(&text.replace('+', " "))).or_else(|| {
+        let words = text.replace('\'', "\"").replace("True", "true").replace("False", "false").replace("None", "null");
+        object(&words)
+    })
 }

@@ -37,13 +37,7 @@ impl Node {
             Ok(Value::Object(map)) => map,
             Ok(_) | Err(_) => Map::new(),
         };
-        for key in [
-            "name",
-            "extra",
-            "unsupported",
-            "unsupported_kind",
-            "uuid_raw",
-        ] {
+        for key in ["name", "extra", "unsupported", "unsupported_kind", "uuid_raw"] {
             map.remove(key);
         }
         normalize(&mut map);
@@ -63,26 +57,15 @@ impl Node {
             text.push_str(value);
         }
         let digest = Sha256::digest(text.as_bytes());
-        Identity(
-            digest
-                .iter()
-                .take(16)
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        Identity(digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
     }
 }
 
 /// Drops what says the same as its absence.
 fn normalize(map: &mut Map<String, Value>) {
     if let Some(Value::Object(transport)) = map.get_mut("transport") {
-        let defaults = [
-            ("header_type", "none"),
-            ("mode", "gun"),
-            ("mode", "auto"),
-            ("path", "/"),
-            ("service_name", ""),
-        ];
+        let defaults =
+            [("header_type", "none"), ("mode", "gun"), ("mode", "auto"), ("path", "/"), ("service_name", "")];
         for (key, default) in defaults {
             if transport.get(key).and_then(Value::as_str) == Some(default) {
                 transport.remove(key);
@@ -114,9 +97,7 @@ fn canonical(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            out.push_str(&value.to_string())
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => out.push_str(&value.to_string()),
     }
 }
 

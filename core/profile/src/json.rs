@@ -16,15 +16,8 @@ pub(crate) fn parse(text: &str) -> Result<Value, ParseError> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
         Err(strict) => serde_json::from_str(&cleaned(text)).map_err(|_| {
-            let what = if strict.is_eof() {
-                "it ends too early (unexpected end)"
-            } else {
-                "it is no JSON"
-            };
-            ParseError::new(
-                ErrorKind::BadJson,
-                format!("broken JSON near line {}: {what}", strict.line()),
-            )
+            let what = if strict.is_eof() { "it ends too early (unexpected end)" } else { "it is no JSON" };
+            ParseError::new(ErrorKind::BadJson, format!("broken JSON near line {}: {what}", strict.line()))
         }),
     }
 }
@@ -45,10 +38,7 @@ fn bounded(text: &str) -> Result<(), ParseError> {
                 depth += 1;
                 parts += 1;
                 if depth > DEEPEST {
-                    return Err(ParseError::new(
-                        ErrorKind::TooDeep,
-                        "the JSON is nested too deep",
-                    ));
+                    return Err(ParseError::new(ErrorKind::TooDeep, "the JSON is nested too deep"));
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -57,10 +47,7 @@ fn bounded(text: &str) -> Result<(), ParseError> {
         }
     }
     if parts > MOST_PARTS {
-        return Err(ParseError::new(
-            ErrorKind::TooLarge,
-            "the JSON has too many parts",
-        ));
+        return Err(ParseError::new(ErrorKind::TooLarge, "the JSON has too many parts"));
     }
     Ok(())
 }
@@ -155,10 +142,7 @@ impl Fields {
     pub(crate) fn take(&mut self, keys: &[&str]) -> String {
         let mut found = String::new();
         for key in keys {
-            if !self
-                .0
-                .get(*key)
-                .is_some_and(|value| value.is_object() || value.is_array())
+            if !self.0.get(*key).is_some_and(|value| value.is_object() || value.is_array())
                 && let Some(value) = self.0.remove(*key)
                 && found.is_empty()
             {
@@ -210,11 +194,7 @@ impl Fields {
             match self.0.remove(*key) {
                 None | Some(Value::Null) => {}
                 Some(Value::Array(items)) => {
-                    return items
-                        .iter()
-                        .filter_map(text)
-                        .filter(|t| !t.is_empty())
-                        .collect();
+                    return items.iter().filter_map(text).filter(|t| !t.is_empty()).collect();
                 }
                 Some(Value::Object(_)) => return Vec::new(),
                 Some(value @ (Value::Bool(_) | Value::Number(_) | Value::String(_))) => {
@@ -233,11 +213,7 @@ impl Fields {
                     .into_iter()
                     .filter_map(|item| match item {
                         Value::Object(map) => Some(Fields(map)),
-                        Value::Null
-                        | Value::Bool(_)
-                        | Value::Number(_)
-                        | Value::String(_)
-                        | Value::Array(_) => None,
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
                     })
                     .collect();
             }
@@ -247,11 +223,7 @@ impl Fields {
 
     /// The value under `key` under any capitals, such as a header's.
     pub(crate) fn take_header(&mut self, key: &str) -> String {
-        let name = self
-            .0
-            .keys()
-            .find(|name| name.eq_ignore_ascii_case(key))
-            .cloned();
+        let name = self.0.keys().find(|name| name.eq_ignore_ascii_case(key)).cloned();
         let Some(name) = name else {
             return String::new();
         };

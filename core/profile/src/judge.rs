@@ -29,29 +29,18 @@ pub(crate) fn judge(node: &mut Node) {
 
 fn complaint(protocol: &Protocol) -> Option<(ErrorKind, String)> {
     match protocol {
-        Protocol::Vmess(vmess) => known(
-            VMESS,
-            &vmess.encryption,
-            ErrorKind::BadCipher,
-            "VMess cipher",
-        )
-        .or_else(|| transport(&vmess.transport)),
+        Protocol::Vmess(vmess) => known(VMESS, &vmess.encryption, ErrorKind::BadCipher, "VMess cipher")
+            .or_else(|| transport(&vmess.transport)),
         Protocol::Vless(vless) => of_vless(vless).or_else(|| transport(&vless.transport)),
         Protocol::Trojan(trojan) => transport(&trojan.transport),
         Protocol::Shadowsocks(shadowsocks) => of_shadowsocks(shadowsocks),
-        Protocol::Hysteria2(hysteria2) => hysteria2.obfs.as_ref().and_then(|obfs| {
-            known(
-                &["salamander", "gecko"],
-                &obfs.kind,
-                ErrorKind::BadObfs,
-                "obfuscation",
-            )
-        }),
-        Protocol::Tuic(_)
-        | Protocol::Anytls(_)
-        | Protocol::Socks(_)
-        | Protocol::Http(_)
-        | Protocol::Wireguard(_) => None,
+        Protocol::Hysteria2(hysteria2) => hysteria2
+            .obfs
+            .as_ref()
+            .and_then(|obfs| known(&["salamander", "gecko"], &obfs.kind, ErrorKind::BadObfs, "obfuscation")),
+        Protocol::Tuic(_) | Protocol::Anytls(_) | Protocol::Socks(_) | Protocol::Http(_) | Protocol::Wireguard(_) => {
+            None
+        }
     }
 }
 
@@ -62,15 +51,9 @@ fn known(list: &[&str], value: &str, kind: ErrorKind, what: &str) -> Option<(Err
 fn of_vless(vless: &Vless) -> Option<(ErrorKind, String)> {
     let encryption = &vless.encryption;
     if encryption != "none" && !is_vless_encryption(encryption) {
-        return Some((
-            ErrorKind::BadEncryption,
-            "an encryption that VLESS does not have".to_owned(),
-        ));
+        return Some((ErrorKind::BadEncryption, "an encryption that VLESS does not have".to_owned()));
     }
-    vless
-        .flow
-        .as_deref()
-        .and_then(|flow| known(FLOWS, flow, ErrorKind::BadFlow, "flow"))
+    vless.flow.as_deref().and_then(|flow| known(FLOWS, flow, ErrorKind::BadFlow, "flow"))
 }
 
 /// `mlkem768x25519plus.<native, xorpub, random>.<0rtt, 1rtt>.[padding.]<key>[.<key>]`.
@@ -86,53 +69,28 @@ fn of_shadowsocks(shadowsocks: &Shadowsocks) -> Option<(ErrorKind, String)> {
     let method = shadowsocks.method.as_str();
     if !SHADOWSOCKS.contains(&method) {
         let old = method.ends_with("-cfb") || method.ends_with("-ctr") || method.starts_with("rc4");
-        let old = old
-            || matches!(
-                method,
-                "chacha20" | "chacha20-ietf" | "salsa20" | "xchacha20" | "table"
-            );
-        let name = if method
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-')
-        {
-            shown(method)
-        } else {
-            String::new()
-        };
+        let old = old || matches!(method, "chacha20" | "chacha20-ietf" | "salsa20" | "xchacha20" | "table");
+        let name =
+            if method.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') { shown(method) } else { String::new() };
         return Some(if old {
-            (
-                ErrorKind::Unsupported,
-                format!("the stream cipher {name} is broken and no longer offered"),
-            )
+            (ErrorKind::Unsupported, format!("the stream cipher {name} is broken and no longer offered"))
         } else {
             (ErrorKind::BadCipher, format!("unknown cipher {name}"))
         });
     }
     let plugin = shadowsocks.plugin.as_ref()?;
-    known(
-        PLUGINS,
-        &plugin.name,
-        ErrorKind::Unsupported,
-        "Shadowsocks plugin",
-    )
+    known(PLUGINS, &plugin.name, ErrorKind::Unsupported, "Shadowsocks plugin")
 }
 
 fn transport(transport: &Transport) -> Option<(ErrorKind, String)> {
     match transport {
-        Transport::Unknown { name } => Some((
-            ErrorKind::BadTransport,
-            format!("unknown transport {}", shown(name)),
-        )),
-        Transport::Tcp { header_type, .. } => known(
-            &["none", "http"],
-            header_type.as_deref().unwrap_or("none"),
-            ErrorKind::BadTransport,
-            "TCP header",
-        ),
-        Transport::Quic { .. } => Some((
-            ErrorKind::BadTransport,
-            "the QUIC transport was dropped by its inventors".to_owned(),
-        )),
+        Transport::Unknown { name } => Some((ErrorKind::BadTransport, format!("unknown transport {}", shown(name)))),
+        Transport::Tcp { header_type, .. } => {
+            known(&["none", "http"], header_type.as_deref().unwrap_or("none"), ErrorKind::BadTransport, "TCP header")
+        }
+        Transport::Quic { .. } => {
+            Some((ErrorKind::BadTransport, "the QUIC transport was dropped by its inventors".to_owned()))
+        }
         Transport::Ws { .. }
         | Transport::Httpupgrade { .. }
         | Transport::Grpc { .. }

@@ -45,18 +45,10 @@ pub fn parse_link(text: &str) -> Result<Node, ParseError> {
         return Err(ParseError::new(ErrorKind::Empty, "the text is empty"));
     }
     if text.len() > LONGEST_LINK {
-        return Err(ParseError::new(
-            ErrorKind::TooLarge,
-            "the link is longer than 1 MiB",
-        ));
+        return Err(ParseError::new(ErrorKind::TooLarge, "the link is longer than 1 MiB"));
     }
     let Some((word, body)) = text.split_once("://") else {
-        let whole = if text
-            .get(..40)
-            .unwrap_or(text)
-            .to_ascii_lowercase()
-            .contains("%3a%2f%2f")
-        {
+        let whole = if text.get(..40).unwrap_or(text).to_ascii_lowercase().contains("%3a%2f%2f") {
             percent(text)
         } else {
             String::new()
@@ -64,40 +56,25 @@ pub fn parse_link(text: &str) -> Result<Node, ParseError> {
         return if whole.contains("://") {
             parse_link(&whole)
         } else {
-            Err(ParseError::new(
-                ErrorKind::UnknownScheme,
-                "this is no share link",
-            ))
+            Err(ParseError::new(ErrorKind::UnknownScheme, "this is no share link"))
         };
     };
     let word = word.to_ascii_lowercase();
     let scheme = match Scheme::named(&word) {
         Some(scheme) => scheme,
         None if scheme::is_word(&word) => {
-            return Err(ParseError::new(
-                ErrorKind::UnknownScheme,
-                format!("the scheme {} is unknown", shown(&word)),
-            ));
+            return Err(ParseError::new(ErrorKind::UnknownScheme, format!("the scheme {} is unknown", shown(&word))));
         }
         None => {
-            return Err(ParseError::new(
-                ErrorKind::UnknownScheme,
-                "this is no share link",
-            ));
+            return Err(ParseError::new(ErrorKind::UnknownScheme, "this is no share link"));
         }
     };
     if let Scheme::Refused(name) = scheme {
-        return Err(ParseError::new(
-            ErrorKind::Unsupported,
-            format!("{name} is not supported"),
-        ));
+        return Err(ParseError::new(ErrorKind::Unsupported, format!("{name} is not supported")));
     }
     let body = trim(body);
     if body.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingBody,
-            "there is nothing behind the scheme",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingBody, "there is nothing behind the scheme"));
     }
     let mut node = match scheme {
         Scheme::Vmess => vmess::parse(body)?,

@@ -42,12 +42,7 @@ pub struct Node {
 
 impl Node {
     /// A usable node without extra parameters.
-    pub fn new(
-        name: impl Into<String>,
-        address: impl Into<String>,
-        port: u16,
-        protocol: Protocol,
-    ) -> Self {
+    pub fn new(name: impl Into<String>, address: impl Into<String>, port: u16, protocol: Protocol) -> Self {
         Self {
             name: name.into(),
             address: address.into(),

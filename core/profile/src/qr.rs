@@ -11,9 +11,7 @@ const MOST_PIXELS: usize = 7680 * 4320;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QrError {
     /// The text is longer than a code can hold.
-    #[error(
-        "the link has {bytes} bytes and a QR code holds {MOST_BYTES} at most: copy it as text instead"
-    )]
+    #[error("the link has {bytes} bytes and a QR code holds {MOST_BYTES} at most: copy it as text instead")]
     TooLong {
         /// Its length, bytes.
         bytes: usize,
@@ -40,11 +38,7 @@ pub struct Matrix {
 fn code(text: &str) -> Result<QrCode, QrError> {
     let too_long = || QrError::TooLong { bytes: text.len() };
     // The strongest correction that does not make the code much denser: people photograph screens.
-    let level = if text.len() > 800 {
-        EcLevel::L
-    } else {
-        EcLevel::M
-    };
+    let level = if text.len() > 800 { EcLevel::L } else { EcLevel::M };
     QrCode::with_error_correction_level(text, level).map_err(|_| too_long())
 }
 
@@ -54,15 +48,8 @@ fn code(text: &str) -> Result<QrCode, QrError> {
 /// When the text is too long.
 pub fn encode(text: &str) -> Result<Matrix, QrError> {
     let code = code(text)?;
-    let dark = code
-        .to_colors()
-        .into_iter()
-        .map(|color| color == qrcode::Color::Dark)
-        .collect();
-    Ok(Matrix {
-        side: code.width(),
-        dark,
-    })
+    let dark = code.to_colors().into_iter().map(|color| color == qrcode::Color::Dark).collect();
+    Ok(Matrix { side: code.width(), dark })
 }
 
 /// Encodes `text` as an SVG picture, black on white with its quiet zone.
@@ -76,12 +63,7 @@ pub fn svg(text: &str) -> Result<String, QrError> {
     let mut path = String::new();
     for (at, _) in matrix.dark.iter().enumerate().filter(|(_, dark)| **dark) {
         // Writing to a String does not fail.
-        let _ = write!(
-            path,
-            "M{} {}h1v1h-1z",
-            at % matrix.side + 4,
-            at / matrix.side + 4
-        );
+        let _ = write!(path, "M{} {}h1v1h-1z", at % matrix.side + 4, at / matrix.side + 4);
     }
     Ok(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {side} {side}\" shape-rendering=\"crispEdges\">\
@@ -104,32 +86,16 @@ pub fn decode(pixels: &[u8], width: usize, height: usize) -> Result<Vec<String>,
         return Ok(Vec::new());
     }
     let mut texts = Vec::new();
-    find(
-        width,
-        height,
-        |x, y| pixels.get(y * width + x).copied().unwrap_or(255),
-        &mut texts,
-    );
+    find(width, height, |x, y| pixels.get(y * width + x).copied().unwrap_or(255), &mut texts);
     if texts.is_empty() {
-        find(
-            width,
-            height,
-            |x, y| 255 - pixels.get(y * width + x).copied().unwrap_or(0),
-            &mut texts,
-        );
+        find(width, height, |x, y| 255 - pixels.get(y * width + x).copied().unwrap_or(0), &mut texts);
     }
     // Large pictures blur fine modules away; small ones are often screenshots of half a pixel a module.
     if texts.is_empty() && width >= 1000 && height >= 1000 {
         let (half_width, half_height) = (width / 2, height / 2);
         let mean = |x: usize, y: usize| {
-            let at = |dx: usize, dy: usize| {
-                u16::from(
-                    pixels
-                        .get((2 * y + dy) * width + 2 * x + dx)
-                        .copied()
-                        .unwrap_or(255),
-                )
-            };
+            let at =
+                |dx: usize, dy: usize| u16::from(pixels.get((2 * y + dy) * width + 2 * x + dx).copied().unwrap_or(255));
             let sum = at(0, 0) + at(1, 0) + at(0, 1) + at(1, 1);
             u8::try_from(sum / 4).unwrap_or(255)
         };
@@ -138,12 +104,7 @@ pub fn decode(pixels: &[u8], width: usize, height: usize) -> Result<Vec<String>,
     Ok(texts)
 }
 
-fn find(
-    width: usize,
-    height: usize,
-    pixel: impl FnMut(usize, usize) -> u8,
-    texts: &mut Vec<String>,
-) {
+fn find(width: usize, height: usize, pixel: impl FnMut(usize, usize) -> u8, texts: &mut Vec<String>) {
     let mut picture = rqrr::PreparedImage::prepare_from_greyscale(width, height, pixel);
     for grid in picture.detect_grids() {
         let mut bytes = Vec::new();
@@ -170,11 +131,7 @@ mod tests {
             let code = &codes[x / side];
             let (x, y) = ((x % side).wrapping_sub(4), y.wrapping_sub(4));
             let inside = x < code.side && y < code.side;
-            if inside && code.dark[y * code.side + x] {
-                dark
-            } else {
-                light
-            }
+            if inside && code.dark[y * code.side + x] { dark } else { light }
         };
         ((0..width * height).map(pixel).collect(), width, height)
     }
@@ -184,51 +141,26 @@ mod tests {
         let link = "vless://0d4170f2-4709-4533-a04d-9cc882af2d21@vl.example.com:443?security=tls#%E9%A6%99";
         for (dark, light) in [(0, 255), (90, 150), (255, 0)] {
             let (pixels, width, height) = picture(&[link], 4, dark, light);
-            assert_eq!(
-                decode(&pixels, width, height).unwrap(),
-                [link],
-                "{dark} on {light}"
-            );
+            assert_eq!(decode(&pixels, width, height).unwrap(), [link], "{dark} on {light}");
         }
         assert!(svg(link).unwrap().starts_with("<svg"));
     }
 
     #[test]
     fn several_codes_in_one_picture() {
-        let (pixels, width, height) = picture(
-            &[
-                "trojan://a@a.example.com:443",
-                "trojan://b@b.example.com:443",
-            ],
-            5,
-            0,
-            255,
-        );
+        let (pixels, width, height) =
+            picture(&["trojan://a@a.example.com:443", "trojan://b@b.example.com:443"], 5, 0, 255);
         let mut texts = decode(&pixels, width, height).unwrap();
         texts.sort();
-        assert_eq!(
-            texts,
-            [
-                "trojan://a@a.example.com:443",
-                "trojan://b@b.example.com:443"
-            ]
-        );
+        assert_eq!(texts, ["trojan://a@a.example.com:443", "trojan://b@b.example.com:443"]);
     }
 
     #[test]
     fn limits_are_told_in_words() {
         assert!(encode(&"a".repeat(MOST_BYTES)).is_ok());
         let error = encode(&"a".repeat(MOST_BYTES + 1)).unwrap_err();
-        assert_eq!(
-            error,
-            QrError::TooLong {
-                bytes: MOST_BYTES + 1
-            }
-        );
+        assert_eq!(error, QrError::TooLong { bytes: MOST_BYTES + 1 });
         assert!(decode(&[0; 10], 100, 100).is_err());
-        assert_eq!(
-            decode(&[7; 400 * 300], 400, 300).unwrap(),
-            Vec::<String>::new()
-        );
+        assert_eq!(decode(&[7; 400 * 300], 400, 300).unwrap(), Vec::<String>::new());
     }
 }

@@ -25,11 +25,7 @@ impl Query {
             if key.is_empty() {
                 continue;
             }
-            parameters.push(Parameter {
-                key: percent(key),
-                value: percent(value),
-                used: false,
-            });
+            parameters.push(Parameter { key: percent(key), value: percent(value), used: false });
         }
         Self { parameters }
     }
@@ -70,10 +66,7 @@ impl Query {
 
     /// The value of `key` without reading it.
     pub(crate) fn peek(&self, key: &str) -> &str {
-        self.parameters
-            .iter()
-            .find(|p| p.key.eq_ignore_ascii_case(key))
-            .map_or("", |p| p.value.as_str())
+        self.parameters.iter().find(|p| p.key.eq_ignore_ascii_case(key)).map_or("", |p| p.value.as_str())
     }
 
     /// What nobody read; of repeated keys the first.

@@ -11,23 +11,14 @@ use crate::text::{self, percent};
 /// ```
 pub fn redact(input: &str) -> String {
     let input = text::trim(input);
-    let Some((word, body)) = input
-        .split_once("://")
-        .filter(|(word, _)| scheme::is_word(word))
-    else {
+    let Some((word, body)) = input.split_once("://").filter(|(word, _)| scheme::is_word(word)) else {
         return format!("… ({} characters)", input.chars().count());
     };
     let (rest, fragment) = body.split_once('#').unwrap_or((body, ""));
     let authority = rest.split('?').next().unwrap_or_default();
-    let server = authority
-        .rsplit_once('@')
-        .and_then(|(_, server)| shown_server(server));
+    let server = authority.rsplit_once('@').and_then(|(_, server)| shown_server(server));
     // A raw `#` in a password makes its rest look like a name; then there is an `@` behind it.
-    let name = if server.is_none() || fragment.contains('@') {
-        String::new()
-    } else {
-        text::name(&percent(fragment))
-    };
+    let name = if server.is_none() || fragment.contains('@') { String::new() } else { text::name(&percent(fragment)) };
     let name: String = name.chars().take(64).collect();
     match (server, name.is_empty()) {
         (None, _) => format!("{word}://…"),
@@ -43,9 +34,5 @@ fn shown_server(server: &str) -> Option<String> {
     let port = fields::port(port).ok()?;
     let dotted = host.contains('.') || host.starts_with('[');
     let host = fields::host(host).ok().filter(|_| dotted)?;
-    Some(if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    })
+    Some(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }

@@ -12,10 +12,7 @@ use crate::node::Node;
 pub fn report(document: &Document) -> Value {
     let mut map = Map::new();
     map.insert("format".to_owned(), json!(document.format));
-    map.insert(
-        "nodes".to_owned(),
-        document.nodes.iter().map(node).collect(),
-    );
+    map.insert("nodes".to_owned(), document.nodes.iter().map(node).collect());
     map.insert("skipped".to_owned(), json!(document.skipped));
     if document.skipped_more > 0 {
         map.insert("skipped_more".to_owned(), json!(document.skipped_more));

@@ -18,11 +18,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The unreserved characters of RFC 3986 stay, everything else is escaped.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// White space and marks that don't show.
 pub(crate) fn is_blank(c: char) -> bool {
@@ -40,11 +36,7 @@ pub(crate) fn trim(text: &str) -> &str {
 
 /// Decodes base64 in either alphabet, with any padding, folded or with blanks inside.
 pub(crate) fn base64_bytes(text: &str) -> Result<Vec<u8>, ParseError> {
-    let text: Cow<'_, str> = if text.contains('%') {
-        percent(text).into()
-    } else {
-        text.into()
-    };
+    let text: Cow<'_, str> = if text.contains('%') { percent(text).into() } else { text.into() };
     let mut plain = Vec::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -54,10 +46,7 @@ pub(crate) fn base64_bytes(text: &str) -> Result<Vec<u8>, ParseError> {
             _ if c.is_ascii_alphanumeric() => plain.push(c as u8),
             _ if is_blank(c) => {}
             _ => {
-                return Err(ParseError::new(
-                    ErrorKind::BadBase64,
-                    "the base64 text holds other characters",
-                ));
+                return Err(ParseError::new(ErrorKind::BadBase64, "the base64 text holds other characters"));
             }
         }
     }
@@ -65,25 +54,16 @@ pub(crate) fn base64_bytes(text: &str) -> Result<Vec<u8>, ParseError> {
         plain.pop();
     }
     if plain.len() % 4 == 1 {
-        return Err(ParseError::new(
-            ErrorKind::BadBase64,
-            "the base64 text is cut short",
-        ));
+        return Err(ParseError::new(ErrorKind::BadBase64, "the base64 text is cut short"));
     }
-    LENIENT
-        .decode(&plain)
-        .map_err(|_| ParseError::new(ErrorKind::BadBase64, "the base64 text is broken"))
+    LENIENT.decode(&plain).map_err(|_| ParseError::new(ErrorKind::BadBase64, "the base64 text is broken"))
 }
 
 /// Decodes base64 that must hold text; a byte order mark in front goes away.
 pub(crate) fn base64_text(text: &str) -> Result<String, ParseError> {
     let bytes = base64_bytes(text)?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        ParseError::new(
-            ErrorKind::BadEncoding,
-            "the base64 text holds no UTF-8 text",
-        )
-    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| ParseError::new(ErrorKind::BadEncoding, "the base64 text holds no UTF-8 text"))?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
@@ -128,18 +108,11 @@ pub(crate) fn some(text: impl Into<String>) -> Option<String> {
 
 /// The items of a comma list, trimmed, without empty ones.
 pub(crate) fn commas(text: &str) -> Vec<String> {
-    text.split(',')
-        .map(trim)
-        .filter(|item| !item.is_empty())
-        .map(str::to_owned)
-        .collect()
+    text.split(',').map(trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether a switch is on.
 pub(crate) fn yes(text: &str) -> bool {
     let text = trim(text);
-    text == "1"
-        || ["true", "yes", "on"]
-            .iter()
-            .any(|word| text.eq_ignore_ascii_case(word))
+    text == "1" || ["true", "yes", "on"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }

@@ -39,18 +39,8 @@ pub fn diff(old: &[Node], new: &[Node]) -> Diff {
     let renamed = pairs(&old_left, &new_left, |at| &old_ids[at], |at| &new_ids[at]);
     settle(&renamed, &mut old_left, &mut new_left);
     diff.renamed = renamed;
-    let named = |nodes: &[Node], at: usize| {
-        (
-            nodes[at].name.clone(),
-            std::mem::discriminant(&nodes[at].protocol),
-        )
-    };
-    let mut changed = pairs(
-        &old_left,
-        &new_left,
-        |at| named(old, at),
-        |at| named(new, at),
-    );
+    let named = |nodes: &[Node], at: usize| (nodes[at].name.clone(), std::mem::discriminant(&nodes[at].protocol));
+    let mut changed = pairs(&old_left, &new_left, |at| named(old, at), |at| named(new, at));
     changed.retain(|(at, _)| !old[*at].name.is_empty());
     settle(&changed, &mut old_left, &mut new_left);
     diff.changed = changed;
@@ -72,10 +62,7 @@ fn pairs<K: std::hash::Hash + Eq>(
     }
     let mut found = Vec::new();
     for at in (0..new_left.len()).filter(|at| new_left[*at]) {
-        if let Some(old) = waiting
-            .get_mut(&new_key(at))
-            .and_then(std::collections::VecDeque::pop_front)
-        {
+        if let Some(old) = waiting.get_mut(&new_key(at)).and_then(std::collections::VecDeque::pop_front) {
             found.push((old, at));
         }
     }
@@ -116,9 +103,7 @@ pub fn judge(old: usize, new: usize) -> Judgement {
 /// The list without repeated nodes; of equal nodes the first stays. Gives the indexes that stay.
 pub fn distinct(nodes: &[Node]) -> Vec<usize> {
     let mut seen = std::collections::HashSet::new();
-    (0..nodes.len())
-        .filter(|at| seen.insert(nodes[*at].identity()))
-        .collect()
+    (0..nodes.len()).filter(|at| seen.insert(nodes[*at].identity())).collect()
 }
 
 #[cfg(test)]

@@ -42,10 +42,7 @@ struct Open {
 
 impl Open {
     fn close(self) -> Yaml {
-        let weight = self
-            .items
-            .iter()
-            .fold(1u64, |sum, item| sum.saturating_add(item.weight));
+        let weight = self.items.iter().fold(1u64, |sum, item| sum.saturating_add(item.weight));
         let kind = if self.mapping {
             let mut items = self.items.into_iter();
             let mut pairs = Vec::new();
@@ -56,11 +53,7 @@ impl Open {
         } else {
             Kind::Sequence(self.items)
         };
-        Yaml {
-            kind,
-            weight,
-            line: self.line,
-        }
+        Yaml { kind, weight, line: self.line }
     }
 }
 
@@ -76,10 +69,7 @@ pub(crate) fn parse(text: &str) -> (Option<Rc<Yaml>>, Option<ParseError>) {
             Err(error) => {
                 let line = place(text, error.marker().line(), error.info());
                 let reason = format!("broken YAML at line {line}: {}", error.info());
-                return (
-                    salvage(open),
-                    Some(ParseError::new(ErrorKind::BadYaml, reason)),
-                );
+                return (salvage(open), Some(ParseError::new(ErrorKind::BadYaml, reason)));
             }
         };
         let line = span.start.line();
@@ -90,12 +80,7 @@ pub(crate) fn parse(text: &str) -> (Option<Rc<Yaml>>, Option<ParseError>) {
                     return (None, Some(ParseError::new(ErrorKind::TooDeep, reason)));
                 }
                 let mapping = matches!(event, Event::MappingStart(..));
-                open.push(Open {
-                    anchor,
-                    line,
-                    items: Vec::new(),
-                    mapping,
-                });
+                open.push(Open { anchor, line, items: Vec::new(), mapping });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
@@ -106,33 +91,14 @@ pub(crate) fn parse(text: &str) -> (Option<Rc<Yaml>>, Option<ParseError>) {
                 None => continue,
             },
             Event::Scalar(text, style, anchor, tag) => {
-                let null = style == ScalarStyle::Plain
-                    && tag.is_none()
-                    && matches!(text.as_ref(), "" | "~" | "null");
-                let kind = if null {
-                    Kind::Null
-                } else {
-                    Kind::Scalar(text.into_owned())
-                };
+                let null = style == ScalarStyle::Plain && tag.is_none() && matches!(text.as_ref(), "" | "~" | "null");
+                let kind = if null { Kind::Null } else { Kind::Scalar(text.into_owned()) };
                 total += 1;
-                (
-                    Rc::new(Yaml {
-                        kind,
-                        weight: 1,
-                        line,
-                    }),
-                    anchor,
-                )
+                (Rc::new(Yaml { kind, weight: 1, line }), anchor)
             }
             Event::Alias(id) => {
                 let target = anchors.get(&id).cloned();
-                let target = target.unwrap_or_else(|| {
-                    Rc::new(Yaml {
-                        kind: Kind::Null,
-                        weight: 1,
-                        line,
-                    })
-                });
+                let target = target.unwrap_or_else(|| Rc::new(Yaml { kind: Kind::Null, weight: 1, line }));
                 total = total.saturating_add(target.weight);
                 (target, 0)
             }
@@ -142,8 +108,7 @@ pub(crate) fn parse(text: &str) -> (Option<Rc<Yaml>>, Option<ParseError>) {
             }
         };
         if total > MOST_NODES || done.weight > MOST_NODES {
-            let reason =
-                format!("the YAML is too large once expanded (alias expansion), at line {line}");
+            let reason = format!("the YAML is too large once expanded (alias expansion), at line {line}");
             return (None, Some(ParseError::new(ErrorKind::TooLarge, reason)));
         }
         if anchor > 0 {
@@ -167,11 +132,7 @@ fn place(text: &str, line: usize, info: &str) -> usize {
     if !info.contains("tab") {
         return line;
     }
-    let ahead = text
-        .lines()
-        .skip(line.saturating_sub(1))
-        .take(1000)
-        .position(|line| line.starts_with('\t'));
+    let ahead = text.lines().skip(line.saturating_sub(1)).take(1000).position(|line| line.starts_with('\t'));
     line + ahead.unwrap_or(0)
 }
 
@@ -192,10 +153,7 @@ impl Yaml {
     /// The value of `key` in a mapping.
     pub(crate) fn get(&self, key: &str) -> Option<&Rc<Yaml>> {
         match &self.kind {
-            Kind::Mapping(pairs) => pairs
-                .iter()
-                .find(|(name, _)| name.text() == Some(key))
-                .map(|(_, value)| value),
+            Kind::Mapping(pairs) => pairs.iter().find(|(name, _)| name.text() == Some(key)).map(|(_, value)| value),
             Kind::Null | Kind::Scalar(_) | Kind::Sequence(_) => None,
         }
     }
@@ -244,11 +202,7 @@ impl Yaml {
         for (key, value) in pairs {
             if key.text() == Some("<<") {
                 value.fill(map);
-                value
-                    .items()
-                    .into_iter()
-                    .flatten()
-                    .for_each(|item| item.fill(map));
+                value.items().into_iter().flatten().for_each(|item| item.fill(map));
             }
         }
     }

@@ -13,25 +13,13 @@ fn check(file: &str, wanted: &Value) -> Result<(), String> {
     let document = parse_document(&std::fs::read(subs().join(file)).unwrap());
     let found = report(&document);
     if found["format"] != wanted["format"] {
-        return Err(format!(
-            "format {} instead of {}: {:?}",
-            found["format"], wanted["format"], document.skipped
-        ));
+        return Err(format!("format {} instead of {}: {:?}", found["format"], wanted["format"], document.skipped));
     }
-    let nodes: Vec<&Value> = found["nodes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|node| node.get("unsupported").is_none())
-        .collect();
+    let nodes: Vec<&Value> =
+        found["nodes"].as_array().unwrap().iter().filter(|node| node.get("unsupported").is_none()).collect();
     let wanted_nodes = wanted["nodes"].as_array().unwrap();
     if nodes.len() != wanted_nodes.len() {
-        return Err(format!(
-            "{} nodes instead of {}: {:?}",
-            nodes.len(),
-            wanted_nodes.len(),
-            document.skipped
-        ));
+        return Err(format!("{} nodes instead of {}: {:?}", nodes.len(), wanted_nodes.len(), document.skipped));
     }
     for (node, wanted) in nodes.iter().zip(wanted_nodes) {
         for (key, value) in wanted.as_object().unwrap() {
@@ -40,37 +28,19 @@ fn check(file: &str, wanted: &Value) -> Result<(), String> {
             }
         }
     }
-    let unsupported = document.nodes.iter().filter_map(|node| {
-        Some((
-            node.unsupported_kind?,
-            format!("{} {}", node.name, node.unsupported.as_deref()?),
-        ))
-    });
+    let unsupported = document
+        .nodes
+        .iter()
+        .filter_map(|node| Some((node.unsupported_kind?, format!("{} {}", node.name, node.unsupported.as_deref()?))));
     let mut skipped: Vec<(ErrorKind, String)> = document
         .skipped
         .iter()
-        .map(|s| {
-            (
-                s.kind,
-                format!(
-                    "line {} {} {}",
-                    s.line.unwrap_or(0),
-                    s.input_redacted,
-                    s.reason
-                ),
-            )
-        })
+        .map(|s| (s.kind, format!("line {} {} {}", s.line.unwrap_or(0), s.input_redacted, s.reason)))
         .chain(unsupported)
         .collect();
     for wanted in wanted["skipped"].as_array().unwrap() {
-        let (kind, hint) = (
-            wanted["reason"].as_str().unwrap(),
-            wanted["hint"].as_str().unwrap(),
-        );
-        match skipped
-            .iter()
-            .position(|(found, text)| found.word() == kind && text.contains(hint))
-        {
+        let (kind, hint) = (wanted["reason"].as_str().unwrap(), wanted["hint"].as_str().unwrap());
+        match skipped.iter().position(|(found, text)| found.word() == kind && text.contains(hint)) {
             Some(at) => drop(skipped.remove(at)),
             None => return Err(format!("{kind} {hint} is not among {skipped:?}")),
         }
@@ -94,18 +64,9 @@ fn every_document_of_the_corpus_parses_as_expected() {
         .as_object()
         .unwrap()
         .iter()
-        .filter_map(|(file, wanted)| {
-            check(file, wanted)
-                .err()
-                .map(|complaint| format!("{file}: {complaint}"))
-        })
+        .filter_map(|(file, wanted)| check(file, wanted).err().map(|complaint| format!("{file}: {complaint}")))
         .collect();
-    assert!(
-        complaints.is_empty(),
-        "{} documents:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} documents:\n{}", complaints.len(), complaints.join("\n"));
 }
 
 fn parse(text: &str) -> Document {
@@ -113,11 +74,7 @@ fn parse(text: &str) -> Document {
 }
 
 fn names(document: &Document) -> Vec<&str> {
-    document
-        .nodes
-        .iter()
-        .map(|node| node.name.as_str())
-        .collect()
+    document.nodes.iter().map(|node| node.name.as_str()).collect()
 }
 
 #[test]
@@ -125,15 +82,9 @@ fn headers_in_comments_are_read() {
     let document = parse_document(&std::fs::read(subs().join("plain-comments.txt")).unwrap());
     assert_eq!(document.headers.title.as_deref(), Some("Demo 订阅"));
     assert_eq!(document.headers.update_interval_hours, Some(12));
-    assert_eq!(
-        document.headers.support_url.as_deref(),
-        Some("https://support.example.com/help")
-    );
+    assert_eq!(document.headers.support_url.as_deref(), Some("https://support.example.com/help"));
     let info = document.headers.user_info.unwrap();
-    assert_eq!(
-        (info.upload, info.total, info.expire),
-        (Some(1024), Some(10_737_418_240), Some(1_893_456_000))
-    );
+    assert_eq!((info.upload, info.total, info.expire), (Some(1024), Some(10_737_418_240), Some(1_893_456_000)));
 }
 
 #[test]
@@ -145,10 +96,7 @@ fn links_are_found_anywhere_in_prose() {
          <a href=\"trojan://pw@e.example.com:443#Six\">here</a> or `trojan://pw@f.example.com:443#Seven`; see https://example.com/help\n\
          url is https://dns.example.com/dns-query",
     );
-    assert_eq!(
-        names(&document),
-        ["One 1", "Two", "Three", "Four and five", "Six", "Seven"]
-    );
+    assert_eq!(names(&document), ["One 1", "Two", "Three", "Four and five", "Six", "Seven"]);
     assert_eq!(document.skipped, []);
     assert_eq!(document.format, Format::PlainList);
 }
@@ -161,19 +109,10 @@ fn a_folded_link_is_joined() {
 
 #[test]
 fn a_server_s_answer_is_passed_on() {
-    let page = parse(
-        "<!DOCTYPE html><html><head><title>502 Bad &amp; Gateway</title></head><body>x</body></html>",
-    );
-    assert_eq!(
-        (page.format, page.message.as_deref()),
-        (Format::Html, Some("502 Bad & Gateway"))
-    );
-    let panel =
-        parse("{\"status\": \"fail\", \"message\": \"Subscription expired\", \"data\": null}");
-    assert_eq!(
-        (panel.format, panel.message.as_deref()),
-        (Format::UnknownJson, Some("Subscription expired"))
-    );
+    let page = parse("<!DOCTYPE html><html><head><title>502 Bad &amp; Gateway</title></head><body>x</body></html>");
+    assert_eq!((page.format, page.message.as_deref()), (Format::Html, Some("502 Bad & Gateway")));
+    let panel = parse("{\"status\": \"fail\", \"message\": \"Subscription expired\", \"data\": null}");
+    assert_eq!((panel.format, panel.message.as_deref()), (Format::UnknownJson, Some("Subscription expired")));
     assert!(panel.skipped[0].reason.contains("Subscription expired"));
 }
 
@@ -194,12 +133,7 @@ fn clash_scalars_stay_text_and_anchors_merge() {
          - {<<: *base, name: yes, server: c.example.com, password: 2024-01-02}\n\
          - {<<: *base, name: d, server: d.example.com, password: !!str yes}\n",
     );
-    assert_eq!(
-        names(&document),
-        ["a", "b", "yes", "d"],
-        "{:?}",
-        document.skipped
-    );
+    assert_eq!(names(&document), ["a", "b", "yes", "d"], "{:?}", document.skipped);
     let text = report(&document).to_string();
     for secret in ["0123456789", "12e34", "2024-01-02", "\"yes\""] {
         assert!(text.contains(secret), "{secret} in {text}");
@@ -224,10 +158,6 @@ fn skipped_entries_hold_no_secret() {
     );
     assert_eq!(document.skipped.len(), 5, "{:?}", document);
     for secret in ["SECRET", "CRET"] {
-        assert!(
-            !format!("{:?}", document.skipped).contains(secret),
-            "{:?}",
-            document.skipped
-        );
+        assert!(!format!("{:?}", document.skipped).contains(secret), "{:?}", document.skipped);
     }
 }

@@ -5,10 +5,7 @@ use culvert_profile::parse_link;
 use serde_json::{Map, Value};
 
 fn cases() -> Vec<Value> {
-    include_str!("corpus/links.jsonl")
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    include_str!("corpus/links.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// What of `wanted` is not in `found`; objects as subsets, hosts without regard to case.
@@ -33,10 +30,7 @@ fn outcome(input: &str) -> (Value, Option<String>) {
             let kind = node.unsupported_kind.map(|kind| kind.word().to_owned());
             (serde_json::to_value(&node).unwrap(), kind)
         }
-        Err(error) => (
-            Value::String(error.reason),
-            Some(error.kind.word().to_owned()),
-        ),
+        Err(error) => (Value::String(error.reason), Some(error.kind.word().to_owned())),
     }
 }
 
@@ -58,14 +52,8 @@ fn check(case: &Value) -> Option<String> {
     for wanted in wanted {
         let complaint = match wanted.get("error") {
             Some(error) => {
-                let named = wanted
-                    .get("names")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                let reason = found
-                    .as_str()
-                    .or(found["unsupported"].as_str())
-                    .unwrap_or_default();
+                let named = wanted.get("names").and_then(Value::as_str).unwrap_or_default();
+                let reason = found.as_str().or(found["unsupported"].as_str()).unwrap_or_default();
                 if kind.as_deref() != error.as_str() {
                     Some(format!("wanted the error {error}, found {kind:?} {found}"))
                 } else if !reason.contains(named) {
@@ -84,12 +72,7 @@ fn check(case: &Value) -> Option<String> {
 #[test]
 fn every_link_of_the_corpus_parses_as_expected() {
     let complaints: Vec<String> = cases().iter().filter_map(check).collect();
-    assert!(
-        complaints.is_empty(),
-        "{} cases:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} cases:\n{}", complaints.len(), complaints.join("\n"));
 }
 
 #[test]
@@ -105,32 +88,15 @@ fn every_valid_link_survives_its_export() {
             other => complaints.push(format!("{}: {link}\n  {:?}\n  {node:?}", case["id"], other)),
         }
     }
-    assert!(
-        complaints.is_empty(),
-        "{} cases:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} cases:\n{}", complaints.len(), complaints.join("\n"));
 }
 
 #[test]
 fn no_reason_holds_a_secret() {
     for case in cases() {
         if let Err(error) = parse_link(case["input"].as_str().unwrap()) {
-            for secret in [
-                "c1e8595b",
-                "pw@",
-                "user:pass",
-                "tcPq2qZiBeDTNd",
-                "plainpassword",
-                "psk-value",
-                "orJDOz5q",
-            ] {
-                assert!(
-                    !error.to_string().contains(secret),
-                    "{}: {error}",
-                    case["id"]
-                );
+            for secret in ["c1e8595b", "pw@", "user:pass", "tcPq2qZiBeDTNd", "plainpassword", "psk-value", "orJDOz5q"] {
+                assert!(!error.to_string().contains(secret), "{}: {error}", case["id"]);
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::framing::Framing;
 use crate::json::Fields;
 use crate::link::{packet_encoding, plugin_name, plugin_option};
 use crate::node::{
-    Anytls, Http, Hysteria2, Node, Plugin, Protocol, Secret, Shadowsocks, Socks, Tls, Transport,
-    Trojan, Tuic, UserId, Vless, Vmess, Wireguard,
+    Anytls, Http, Hysteria2, Node, Plugin, Protocol, Secret, Shadowsocks, Socks, Tls, Transport, Trojan, Tuic, UserId,
+    Vless, Vmess, Wireguard,
 };
 use crate::text::{name, shown, some, trim};
 use crate::yaml;
@@ -21,13 +21,8 @@ const KEYS: &[&str] = &["proxies", "Proxy"];
 /// Whether a line in the first column starts the list of servers, or an entry of one was pasted.
 pub(super) fn is_clash(text: &str) -> bool {
     let key = |line: &str| {
-        let line = line
-            .trim_start_matches('\u{feff}')
-            .trim_start_matches(['"', '{']);
-        KEYS.iter().any(|key| {
-            line.strip_prefix(key)
-                .is_some_and(|rest| rest.trim_start_matches('"').starts_with(':'))
-        })
+        let line = line.trim_start_matches('\u{feff}').trim_start_matches(['"', '{']);
+        KEYS.iter().any(|key| line.strip_prefix(key).is_some_and(|rest| rest.trim_start_matches('"').starts_with(':')))
     };
     let pasted = |line: &str| {
         let line = trim(line);
@@ -41,11 +36,7 @@ pub(super) fn read(text: &str, out: &mut Builder) {
     let (root, error) = yaml::parse(text);
     if let Some(root) = root {
         let list = KEYS.iter().find_map(|key| root.get(key));
-        for entry in list
-            .and_then(|list| list.items())
-            .or_else(|| root.items())
-            .unwrap_or_default()
-        {
+        for entry in list.and_then(|list| list.items()).or_else(|| root.items()).unwrap_or_default() {
             if let Value::Object(map) = entry.value() {
                 proxy(entry.line, Fields(map), out);
             }
@@ -101,20 +92,13 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
     }
     let address = fields::host(&f.take(&["server"]))?;
     let listed = f.take(&["ports"]);
-    let listed = if listed.is_empty() {
-        None
-    } else {
-        Some(fields::ports(&listed)?)
-    };
+    let listed = if listed.is_empty() { None } else { Some(fields::ports(&listed)?) };
     let port = match (f.take(&["port"]), &listed) {
         (port, Some((_, first))) if port.is_empty() => *first,
         (port, _) => fields::port(&port)?,
     };
     let password = |f: &mut Fields| match f.take(&["password"]) {
-        password if password.is_empty() => Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no password",
-        )),
+        password if password.is_empty() => Err(ParseError::new(ErrorKind::MissingCredential, "there is no password")),
         password => Ok(Secret::new(password)),
     };
     let protocol = match kind {
@@ -129,9 +113,7 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
         }),
         "vless" => Protocol::Vless(Vless {
             user: fields::user_id(&f.take(&["uuid"]))?,
-            encryption: f
-                .take_some(&["encryption"])
-                .unwrap_or_else(|| "none".to_owned()),
+            encryption: f.take_some(&["encryption"]).unwrap_or_else(|| "none".to_owned()),
             flow: some(f.take_word(&["flow"])),
             tls: tls(&mut f, false)?,
             transport: transport(&mut f),
@@ -157,16 +139,10 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
         }),
         "tuic" => {
             if !f.take(&["token"]).is_empty() {
-                return Err(ParseError::new(
-                    ErrorKind::Unsupported,
-                    "TUIC v4 (a token) is not supported",
-                ));
+                return Err(ParseError::new(ErrorKind::Unsupported, "TUIC v4 (a token) is not supported"));
             }
             Protocol::Tuic(Tuic {
-                user: UserId {
-                    uuid: Secret::new(fields::uuid(&f.take(&["uuid"]))?),
-                    uuid_raw: None,
-                },
+                user: UserId { uuid: Secret::new(fields::uuid(&f.take(&["uuid"]))?), uuid_raw: None },
                 password: password(&mut f)?,
                 congestion_control: some(f.take_word(&["congestion-controller"])),
                 udp_relay_mode: some(f.take_word(&["udp-relay-mode"])),
@@ -174,10 +150,7 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
                 tls: tls(&mut f, true)?,
             })
         }
-        "anytls" => Protocol::Anytls(Anytls {
-            password: password(&mut f)?,
-            tls: tls(&mut f, true)?,
-        }),
+        "anytls" => Protocol::Anytls(Anytls { password: password(&mut f)?, tls: tls(&mut f, true)? }),
         "socks5" | "socks" => {
             let over_tls = f.take_yes(&["tls"]);
             let socks = Socks {
@@ -207,8 +180,7 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
 fn packets(f: &mut Fields) -> Option<String> {
     let word = packet_encoding(&f.take(&["packet-encoding"]));
     let (xudp, packet) = (f.take_yes(&["xudp"]), f.take_yes(&["packet-addr"]));
-    word.or_else(|| xudp.then(|| "xudp".to_owned()))
-        .or_else(|| packet.then(|| "packetaddr".to_owned()))
+    word.or_else(|| xudp.then(|| "xudp".to_owned())).or_else(|| packet.then(|| "packetaddr".to_owned()))
 }
 
 fn shadowsocks(f: &mut Fields) -> Result<Shadowsocks, ParseError> {
@@ -228,33 +200,17 @@ fn shadowsocks(f: &mut Fields) -> Result<Shadowsocks, ParseError> {
         };
         let opts = opts.0.into_iter().filter_map(|(name, value)| match value {
             Value::Object(_) | Value::Array(_) => Some((name, Value::String(value.to_string()))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                plugin_option(key(name), &value)
-            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plugin_option(key(name), &value),
         });
-        Some(Plugin {
-            name: plugin,
-            opts: opts.collect(),
-        })
+        Some(Plugin { name: plugin, opts: opts.collect() })
     } else if !old_mode.is_empty() {
         let pairs = [("obfs", old_mode), ("obfs-host", old_host)];
-        let opts = pairs
-            .into_iter()
-            .filter(|(_, v)| !v.is_empty())
-            .map(|(k, v)| (k.to_owned(), Value::String(v)));
-        Some(Plugin {
-            name: "obfs-local".to_owned(),
-            opts: opts.collect(),
-        })
+        let opts = pairs.into_iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| (k.to_owned(), Value::String(v)));
+        Some(Plugin { name: "obfs-local".to_owned(), opts: opts.collect() })
     } else {
         None
     };
-    Ok(Shadowsocks {
-        method,
-        password: Secret::new(password),
-        plugin,
-        udp_over_tcp: f.take_yes(&["udp-over-tcp"]),
-    })
+    Ok(Shadowsocks { method, password: Secret::new(password), plugin, udp_over_tcp: f.take_yes(&["udp-over-tcp"]) })
 }
 
 fn tls(f: &mut Fields, always: bool) -> Result<Tls, ParseError> {
@@ -269,38 +225,25 @@ fn tls(f: &mut Fields, always: bool) -> Result<Tls, ParseError> {
         fingerprint: some(f.take_word(&["client-fingerprint"])),
         insecure: f.take_yes(&["skip-cert-verify"]),
         pin_sha256: some(fields::pins(&f.take(&["fingerprint"]))),
-        ech: ech
-            .take_some(&["config"])
-            .filter(|_| ech.take_yes(&["enable"])),
+        ech: ech.take_some(&["config"]).filter(|_| ech.take_yes(&["enable"])),
         disable_sni: f.take_yes(&["disable-sni"]),
         reality: match key.as_str() {
             "" => None,
-            key => Some(fields::reality(
-                key,
-                &reality.take(&["short-id"]),
-                None,
-                None,
-            )?),
+            key => Some(fields::reality(key, &reality.take(&["short-id"]), None, None)?),
         },
     })
 }
 
 fn transport(f: &mut Fields) -> Transport {
     let network = f.take_word(&["network"]);
-    let mut parts = Framing {
-        kind: network,
-        ..Framing::default()
-    };
+    let mut parts = Framing { kind: network, ..Framing::default() };
     match parts.kind.as_str() {
         "ws" | "httpupgrade" => {
             let mut ws = f.take_object(&["ws-opts"]);
             let mut headers = ws.take_object(&["headers"]);
             let mut old = f.take_object(&["ws-headers"]);
-            parts.path = ws
-                .take_some(&["path"])
-                .unwrap_or_else(|| f.take(&["ws-path"]));
-            parts.host =
-                some(headers.take_header("host")).unwrap_or_else(|| old.take_header("host"));
+            parts.path = ws.take_some(&["path"]).unwrap_or_else(|| f.take(&["ws-path"]));
+            parts.host = some(headers.take_header("host")).unwrap_or_else(|| old.take_header("host"));
             parts.early_data = ws.take_number(&["max-early-data"]).filter(|n| *n > 0);
             parts.early_data_header = ws.take(&["early-data-header-name"]);
             if ws.take_yes(&["v2ray-http-upgrade"]) {
@@ -334,21 +277,13 @@ fn transport(f: &mut Fields) -> Transport {
 }
 
 fn wireguard(name: String, mut f: Fields) -> Result<Node, ParseError> {
-    let mut peer = f
-        .take_objects(&["peers"])
-        .into_iter()
-        .next()
-        .unwrap_or_default();
-    let mut get =
-        |f: &mut Fields, keys: &[&str]| some(f.take(keys)).unwrap_or_else(|| peer.take(keys));
+    let mut peer = f.take_objects(&["peers"]).into_iter().next().unwrap_or_default();
+    let mut get = |f: &mut Fields, keys: &[&str]| some(f.take(keys)).unwrap_or_else(|| peer.take(keys));
     let address = fields::host(&get(&mut f, &["server"]))?;
     let port = fields::port(&get(&mut f, &["port"]))?;
     let private = f.take(&["private-key"]);
     if private.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no private key",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no private key"));
     }
     let public = get(&mut f, &["public-key"]);
     let preshared = some(get(&mut f, &["pre-shared-key", "preshared-key"]));
@@ -360,11 +295,7 @@ fn wireguard(name: String, mut f: Fields) -> Result<Node, ParseError> {
             None => None,
             Some(key) => Some(Secret::new(fields::wireguard_key(&key, "pre-shared key")?)),
         },
-        local_address: fields::tunnel_addresses(
-            f.take_list(&["ip"])
-                .into_iter()
-                .chain(f.take_list(&["ipv6"])),
-        ),
+        local_address: fields::tunnel_addresses(f.take_list(&["ip"]).into_iter().chain(f.take_list(&["ipv6"]))),
         reserved: fields::reserved(&reserved),
         mtu: f.take_number(&["mtu"]),
     };

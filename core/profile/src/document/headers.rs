@@ -54,28 +54,16 @@ impl Headers {
             "profile-title" => keep(&mut self.title, some(name(&text(value)))),
             "content-disposition" => keep(&mut self.title, file_name(value)),
             "profile-update-interval" => {
-                let hours = value
-                    .parse::<f64>()
-                    .ok()
-                    .filter(|hours| (0.1..=10_000.0).contains(hours));
+                let hours = value.parse::<f64>().ok().filter(|hours| (0.1..=10_000.0).contains(hours));
                 // In range: a float between 1 and 10,000 after the rounding.
-                keep(
-                    &mut self.update_interval_hours,
-                    hours.map(|hours| hours.round().max(1.0) as u32),
-                );
+                keep(&mut self.update_interval_hours, hours.map(|hours| hours.round().max(1.0) as u32));
             }
             "subscription-userinfo" => keep(&mut self.user_info, user_info(value)),
             "support-url" => {
-                keep(
-                    &mut self.support_url,
-                    some(value).filter(|url| is_web(url) || url.starts_with("tg://")),
-                );
+                keep(&mut self.support_url, some(value).filter(|url| is_web(url) || url.starts_with("tg://")));
             }
             "profile-web-page-url" => {
-                keep(
-                    &mut self.web_page_url,
-                    some(value).filter(|url| is_web(url)).map(Secret::new),
-                );
+                keep(&mut self.web_page_url, some(value).filter(|url| is_web(url)).map(Secret::new));
             }
             "announce" => keep(&mut self.announce, some(name(&text(value)))),
             _ => return false,
@@ -97,9 +85,7 @@ impl Headers {
 
     /// Reads a comment line without its comment sign.
     pub(super) fn read_comment(&mut self, comment: &str) -> bool {
-        comment
-            .split_once(':')
-            .is_some_and(|(key, value)| self.read(key, value))
+        comment.split_once(':').is_some_and(|(key, value)| self.read(key, value))
     }
 }
 
@@ -116,47 +102,27 @@ fn is_web(url: &str) -> bool {
 
 /// A text, perhaps behind `base64:`.
 fn text(value: &str) -> String {
-    let decoded = value
-        .strip_prefix("base64:")
-        .and_then(|inner| base64_text(inner).ok());
+    let decoded = value.strip_prefix("base64:").and_then(|inner| base64_text(inner).ok());
     decoded.unwrap_or_else(|| value.to_owned())
 }
 
 /// The file name of a `Content-Disposition`, without its ending.
 fn file_name(value: &str) -> Option<String> {
-    let plain = |part: &str| {
-        part.strip_prefix("filename=")
-            .map(|name| name.trim_matches('"').to_owned())
-    };
+    let plain = |part: &str| part.strip_prefix("filename=").map(|name| name.trim_matches('"').to_owned());
     let parts = || value.split(';').map(trim);
     let found = parts()
-        .find_map(|part| {
-            Some(percent(
-                part.strip_prefix("filename*=")?.rsplit("''").next()?,
-            ))
-        })
+        .find_map(|part| Some(percent(part.strip_prefix("filename*=")?.rsplit("''").next()?)))
         .or_else(|| parts().find_map(plain))?;
-    let stem = [".yaml", ".yml", ".txt", ".json"]
-        .iter()
-        .find_map(|end| found.strip_suffix(end))
-        .unwrap_or(&found);
+    let stem = [".yaml", ".yml", ".txt", ".json"].iter().find_map(|end| found.strip_suffix(end)).unwrap_or(&found);
     some(name(stem))
 }
 
 fn user_info(value: &str) -> Option<UserInfo> {
     let mut info = UserInfo::default();
     let mut any = false;
-    for (key, number) in value
-        .split([';', ','])
-        .filter_map(|item| item.split_once('='))
-    {
+    for (key, number) in value.split([';', ',']).filter_map(|item| item.split_once('=')) {
         let number = trim(number);
-        let whole = number
-            .split('.')
-            .next()
-            .unwrap_or_default()
-            .parse::<u64>()
-            .ok();
+        let whole = number.split('.').next().unwrap_or_default().parse::<u64>().ok();
         let slot = match trim(key).to_ascii_lowercase().as_str() {
             "upload" => &mut info.upload,
             "download" => &mut info.download,

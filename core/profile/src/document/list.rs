@@ -13,8 +13,7 @@ const LONGEST_FOLD: usize = 16 << 10;
 
 /// Whether there is anything that looks like the start of a link.
 pub(super) fn has_link(text: &str) -> bool {
-    text.match_indices("://")
-        .any(|(at, _)| start_at(text, at).is_some())
+    text.match_indices("://").any(|(at, _)| start_at(text, at).is_some())
 }
 
 /// Lines with their numbers, whatever ends them.
@@ -33,10 +32,7 @@ impl<'a> Iterator for Lines<'a> {
         }
         let end = self.rest.find(['\n', '\r']).unwrap_or(self.rest.len());
         let (line, rest) = self.rest.split_at(end);
-        self.rest = rest
-            .strip_prefix("\r\n")
-            .or_else(|| rest.strip_prefix(['\n', '\r']))
-            .unwrap_or(rest);
+        self.rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix(['\n', '\r'])).unwrap_or(rest);
         self.number += 1;
         Some((self.number, line))
     }
@@ -44,10 +40,7 @@ impl<'a> Iterator for Lines<'a> {
 
 /// Reads all links of `text`.
 pub(super) fn read(text: &str, out: &mut Builder, wraps: usize) {
-    let mut lines = Lines {
-        rest: text,
-        number: 0,
-    };
+    let mut lines = Lines { rest: text, number: 0 };
     while let Some((number, line)) = lines.next() {
         let line = trim(line);
         if line.is_empty() || is_comment(line, out) {
@@ -60,13 +53,8 @@ pub(super) fn read(text: &str, out: &mut Builder, wraps: usize) {
         }
         for (index, start) in starts.iter().enumerate() {
             let end = starts.get(index + 1).map_or(line.len(), |next| next.at);
-            let found = Found {
-                line,
-                start: *start,
-                end,
-                number,
-                whole: trim(text).len() == line.len() && starts.len() == 1,
-            };
+            let found =
+                Found { line, start: *start, end, number, whole: trim(text).len() == line.len() && starts.len() == 1 };
             let last = index + 1 == starts.len();
             found.read(out, last.then_some(&mut lines));
         }
@@ -88,17 +76,11 @@ fn read_block(line: &str, out: &mut Builder, wraps: usize) {
 
 /// Comments carry headers; a link right behind the comment sign is one that was switched off.
 fn is_comment(line: &str, out: &mut Builder) -> bool {
-    let Some(rest) = ["//", "#", ";"]
-        .iter()
-        .find_map(|sign| line.strip_prefix(sign))
-    else {
+    let Some(rest) = ["//", "#", ";"].iter().find_map(|sign| line.strip_prefix(sign)) else {
         return false;
     };
     let rest = trim(rest.trim_start_matches(['#', '/', ';', '!']));
-    out.headers.read_comment(rest)
-        || starts(rest)
-            .first()
-            .is_none_or(|start| start.at == 0 || !start.proxy)
+    out.headers.read_comment(rest) || starts(rest).first().is_none_or(|start| start.at == 0 || !start.proxy)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -113,9 +95,7 @@ struct Start {
 }
 
 fn starts(line: &str) -> Vec<Start> {
-    line.match_indices("://")
-        .filter_map(|(at, _)| start_at(line, at))
-        .collect()
+    line.match_indices("://").filter_map(|(at, _)| start_at(line, at)).collect()
 }
 
 /// The start of a link whose `://` is at `colon`, unless it is a part of something else.
@@ -129,34 +109,18 @@ fn start_at(line: &str, colon: usize) -> Option<Start> {
     }
     let run = &line[at..colon];
     let before = line[..at].chars().next_back();
-    let apart =
-        before.is_none_or(|c| is_blank(c) || !c.is_ascii() || "\"'`<>()[]{},;|*!~".contains(c));
+    let apart = before.is_none_or(|c| is_blank(c) || !c.is_ascii() || "\"'`<>()[]{},;|*!~".contains(c));
     if let Some(known) = Scheme::named(&run.to_ascii_lowercase()) {
         let proxy = !matches!(known, Scheme::Http { .. });
         let embedded = !apart && (!proxy || run.len() <= 3);
-        return (!embedded).then_some(Start {
-            at,
-            colon,
-            known: Some(known),
-            proxy,
-        });
+        return (!embedded).then_some(Start { at, colon, known: Some(known), proxy });
     }
     if let Some(length) = Scheme::at_end_of(run) {
         let at = colon - length;
         let known = Scheme::named(&line[at..colon].to_ascii_lowercase());
-        return Some(Start {
-            at,
-            colon,
-            known,
-            proxy: true,
-        });
+        return Some(Start { at, colon, known, proxy: true });
     }
-    (apart && scheme::is_word(run)).then_some(Start {
-        at,
-        colon,
-        known: None,
-        proxy: false,
-    })
+    (apart && scheme::is_word(run)).then_some(Start { at, colon, known: None, proxy: false })
 }
 
 struct Found<'a> {
@@ -174,14 +138,10 @@ impl Found<'_> {
         let body = &self.line[self.start.colon + 3..self.end];
         let Some(known) = self.start.known else {
             let word = shown(&self.line[self.start.at..self.start.colon]);
-            let error = ParseError::new(
-                ErrorKind::UnknownScheme,
-                format!("the scheme {word} is unknown"),
-            );
+            let error = ParseError::new(ErrorKind::UnknownScheme, format!("the scheme {word} is unknown"));
             return out.skip(Some(self.number), redact(raw), &error);
         };
-        if matches!(known, Scheme::Http { .. })
-            && !is_http_proxy(self.token(raw).split_once("://").map_or("", |p| p.1))
+        if matches!(known, Scheme::Http { .. }) && !is_http_proxy(self.token(raw).split_once("://").map_or("", |p| p.1))
         {
             if self.whole && !body.contains(is_blank) {
                 out.subscription_url = Some(Secret::new(raw));
@@ -206,14 +166,8 @@ impl Found<'_> {
         }
         let fragment = token.split_once('#').map_or("", |(_, name)| name);
         let encoded = fragment.contains('%');
-        let in_front = self.line[..self.start.at]
-            .chars()
-            .all(|c| is_blank(c) || "-*•>·".contains(c));
-        let (first, second) = if in_front && !encoded {
-            (full, token)
-        } else {
-            (token, full)
-        };
+        let in_front = self.line[..self.start.at].chars().all(|c| is_blank(c) || "-*•>·".contains(c));
+        let (first, second) = if in_front && !encoded { (full, token) } else { (token, full) };
         parse_link(first).or_else(|error| parse_link(second).map_err(|_| error))
     }
 
@@ -230,9 +184,7 @@ impl Found<'_> {
         };
         let end = match close {
             Some(close) => raw.find(close),
-            None => raw.find(|c| {
-                is_blank(c) || matches!(c, '"' | '<' | '>' | '`' | '，' | '。' | '；' | '、')
-            }),
+            None => raw.find(|c| is_blank(c) || matches!(c, '"' | '<' | '>' | '`' | '，' | '。' | '；' | '、')),
         };
         &raw[..end.unwrap_or(raw.len())]
     }
@@ -248,20 +200,14 @@ fn strip_tail(raw: &str, before: Option<char>) -> &str {
         _ => None,
     };
     if let Some(close) = close {
-        raw = raw
-            .trim_end_matches(['.', ','])
-            .strip_suffix(close)
-            .unwrap_or(raw);
+        raw = raw.trim_end_matches(['.', ',']).strip_suffix(close).unwrap_or(raw);
     }
     trim(raw)
 }
 
 /// A link that goes on in the next lines, as mail programs fold base64.
 fn unfold(raw: &str, error: &ParseError, lines: &mut Lines<'_>) -> Option<Node> {
-    if !matches!(
-        error.kind,
-        ErrorKind::BadBase64 | ErrorKind::BadJson | ErrorKind::BadEncoding
-    ) {
+    if !matches!(error.kind, ErrorKind::BadBase64 | ErrorKind::BadJson | ErrorKind::BadEncoding) {
         return None;
     }
     let mut ahead = lines.clone();
@@ -271,8 +217,7 @@ fn unfold(raw: &str, error: &ParseError, lines: &mut Lines<'_>) -> Option<Node> 
         let here = ahead.clone();
         let Some((_, line)) = ahead.next() else { break };
         let line = trim(line);
-        let belongs =
-            !line.is_empty() && line.bytes().all(|b| b.is_ascii_graphic()) && !line.contains("://");
+        let belongs = !line.is_empty() && line.bytes().all(|b| b.is_ascii_graphic()) && !line.contains("://");
         if !belongs || joined.len() + line.len() > LONGEST_FOLD {
             ahead = here;
             break;

@@ -10,30 +10,17 @@ use crate::framing::Framing;
 use crate::json::Fields;
 use crate::link::packet_encoding;
 use crate::node::{
-    Anytls, Http, Hysteria2, Node, Protocol, Secret, Shadowsocks, Socks, Tls, Transport, Trojan,
-    Tuic, UserId, Vless, Vmess, Wireguard,
+    Anytls, Http, Hysteria2, Node, Protocol, Secret, Shadowsocks, Socks, Tls, Transport, Trojan, Tuic, UserId, Vless,
+    Vmess, Wireguard,
 };
 use crate::text::{name, shown, some};
 
 /// Outbounds that are no servers.
-const NO_SERVERS: &[&str] = &[
-    "selector",
-    "urltest",
-    "direct",
-    "block",
-    "dns",
-    "fallback",
-    "loadbalance",
-    "bridge",
-];
+const NO_SERVERS: &[&str] = &["selector", "urltest", "direct", "block", "dns", "fallback", "loadbalance", "bridge"];
 
 /// Every outbound and endpoint.
 pub(super) fn read(mut config: Fields, out: &mut Builder) {
-    for entry in config
-        .take_objects(&["outbounds"])
-        .into_iter()
-        .chain(config.take_objects(&["endpoints"]))
-    {
+    for entry in config.take_objects(&["outbounds"]).into_iter().chain(config.take_objects(&["endpoints"])) {
         outbound(entry, out);
     }
 }
@@ -53,48 +40,26 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
     if kind == "wireguard" {
         return wireguard(name, f);
     }
-    let known = [
-        "vless",
-        "vmess",
-        "trojan",
-        "shadowsocks",
-        "hysteria2",
-        "tuic",
-        "anytls",
-        "socks",
-        "http",
-    ];
+    let known = ["vless", "vmess", "trojan", "shadowsocks", "hysteria2", "tuic", "anytls", "socks", "http"];
     if !known.contains(&kind) {
-        return Err(ParseError::new(
-            ErrorKind::Unsupported,
-            format!("sing-box's {} is not supported", shown(kind)),
-        ));
+        return Err(ParseError::new(ErrorKind::Unsupported, format!("sing-box's {} is not supported", shown(kind))));
     }
     let address = fields::host(&f.take(&["server"]))?;
     let listed = f.take_list(&["server_ports"]).join(",");
-    let listed = if kind == "hysteria2" && !listed.is_empty() {
-        Some(fields::ports(&listed)?)
-    } else {
-        None
-    };
+    let listed = if kind == "hysteria2" && !listed.is_empty() { Some(fields::ports(&listed)?) } else { None };
     let port = match (f.take(&["server_port"]), &listed) {
         (port, Some((_, first))) if port.is_empty() => *first,
         (port, _) => fields::port(&port)?,
     };
     let tls = tls(f.take_object(&["tls"]))?;
     let password = |f: &mut Fields| match f.take(&["password"]) {
-        password if password.is_empty() => Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no password",
-        )),
+        password if password.is_empty() => Err(ParseError::new(ErrorKind::MissingCredential, "there is no password")),
         password => Ok(Secret::new(password)),
     };
     let protocol = match kind {
         "vless" => Protocol::Vless(Vless {
             user: fields::user_id(&f.take(&["uuid"]))?,
-            encryption: f
-                .take_some(&["encryption"])
-                .unwrap_or_else(|| "none".to_owned()),
+            encryption: f.take_some(&["encryption"]).unwrap_or_else(|| "none".to_owned()),
             flow: f.take_some(&["flow"]),
             tls,
             transport: transport(f.take_object(&["transport"])),
@@ -143,20 +108,14 @@ fn node(name: String, kind: &str, mut f: Fields) -> Result<Node, ParseError> {
             })
         }
         "tuic" => Protocol::Tuic(Tuic {
-            user: UserId {
-                uuid: Secret::new(fields::uuid(&f.take(&["uuid"]))?),
-                uuid_raw: None,
-            },
+            user: UserId { uuid: Secret::new(fields::uuid(&f.take(&["uuid"]))?), uuid_raw: None },
             password: password(&mut f)?,
             congestion_control: some(f.take_word(&["congestion_control"])),
             udp_relay_mode: some(f.take_word(&["udp_relay_mode"])),
             zero_rtt: f.take_yes(&["zero_rtt_handshake"]),
             tls,
         }),
-        "anytls" => Protocol::Anytls(Anytls {
-            password: password(&mut f)?,
-            tls,
-        }),
+        "anytls" => Protocol::Anytls(Anytls { password: password(&mut f)?, tls }),
         "socks" => Protocol::Socks(Socks {
             version: some(f.take_word(&["version"])).unwrap_or_else(|| "5".to_owned()),
             username: f.take_some(&["username"]),
@@ -179,9 +138,7 @@ pub(super) fn keep(node: &mut Node, prefix: &str, f: Fields) {
         let text = match value {
             Value::Null => continue,
             Value::String(text) => text,
-            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                other.to_string()
-            }
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
         };
         node.extra.insert(format!("{prefix}{key}"), text);
     }
@@ -202,20 +159,11 @@ fn tls(mut f: Fields) -> Result<Tls, ParseError> {
     };
     if ech.take_yes(&["enabled"]) {
         let lines = ech.take_list(&["config"]);
-        let body: String = lines
-            .iter()
-            .filter(|line| !line.starts_with("-----"))
-            .map(String::as_str)
-            .collect();
+        let body: String = lines.iter().filter(|line| !line.starts_with("-----")).map(String::as_str).collect();
         tls.ech = some(body);
     }
     if reality.take_yes(&["enabled"]) {
-        tls.reality = Some(fields::reality(
-            &reality.take(&["public_key"]),
-            &reality.take(&["short_id"]),
-            None,
-            None,
-        )?);
+        tls.reality = Some(fields::reality(&reality.take(&["public_key"]), &reality.take(&["short_id"]), None, None)?);
     }
     Ok(tls)
 }
@@ -239,28 +187,15 @@ fn transport(mut f: Fields) -> Transport {
 }
 
 fn wireguard(name: String, mut f: Fields) -> Result<Node, ParseError> {
-    let mut peer = f
-        .take_objects(&["peers"])
-        .into_iter()
-        .next()
-        .unwrap_or_default();
-    let address = fields::host(
-        &some(peer.take(&["address", "server"])).unwrap_or_else(|| f.take(&["server"])),
-    )?;
-    let port = fields::port(
-        &some(peer.take(&["port", "server_port"])).unwrap_or_else(|| f.take(&["server_port"])),
-    )?;
+    let mut peer = f.take_objects(&["peers"]).into_iter().next().unwrap_or_default();
+    let address = fields::host(&some(peer.take(&["address", "server"])).unwrap_or_else(|| f.take(&["server"])))?;
+    let port = fields::port(&some(peer.take(&["port", "server_port"])).unwrap_or_else(|| f.take(&["server_port"])))?;
     let private = f.take(&["private_key"]);
     if private.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no private key",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no private key"));
     }
     let public = some(peer.take(&["public_key"])).unwrap_or_else(|| f.take(&["peer_public_key"]));
-    let preshared = peer
-        .take_some(&["pre_shared_key"])
-        .or_else(|| f.take_some(&["pre_shared_key"]));
+    let preshared = peer.take_some(&["pre_shared_key"]).or_else(|| f.take_some(&["pre_shared_key"]));
     let reserved = match peer.take_list(&["reserved"]) {
         list if list.is_empty() => f.take_list(&["reserved"]),
         list => list,
@@ -276,10 +211,5 @@ fn wireguard(name: String, mut f: Fields) -> Result<Node, ParseError> {
         reserved: fields::reserved(&reserved.join(",")),
         mtu: f.take_number(&["mtu"]),
     };
-    Ok(Node::new(
-        name,
-        address,
-        port,
-        Protocol::Wireguard(wireguard),
-    ))
+    Ok(Node::new(name, address, port, Protocol::Wireguard(wireguard)))
 }

@@ -25,27 +25,14 @@ fn node(name: String, mut f: Fields) -> Result<Node, ParseError> {
     fields::shadowsocks_password(&method, &password)?;
     let (plugin, options) = (f.take(&["plugin"]), f.take(&["plugin_opts"]));
     let plugin = (!plugin.is_empty()).then(|| plugin_from(&plugin, &options));
-    let shadowsocks = Shadowsocks {
-        method,
-        password: Secret::new(password),
-        plugin,
-        udp_over_tcp: false,
-    };
-    Ok(Node::new(
-        name,
-        address,
-        port,
-        Protocol::Shadowsocks(shadowsocks),
-    ))
+    let shadowsocks = Shadowsocks { method, password: Secret::new(password), plugin, udp_over_tcp: false };
+    Ok(Node::new(name, address, port, Protocol::Shadowsocks(shadowsocks)))
 }
 
 /// A plugin whose options come as one text.
 pub(super) fn plugin_from(name: &str, options: &str) -> Plugin {
     let name = plugin_name(name);
-    let (name, opts) = if options.is_empty() {
-        (name, Default::default())
-    } else {
-        plugin_options(&format!("{name};{options}"))
-    };
+    let (name, opts) =
+        if options.is_empty() { (name, Default::default()) } else { plugin_options(&format!("{name};{options}")) };
     Plugin { name, opts }
 }

@@ -40,9 +40,7 @@ pub(super) fn json(text: &str, out: &mut Builder, wraps: usize) -> Option<Format
 }
 
 fn is_clash(map: &Map<String, Value>) -> bool {
-    map.get("proxies")
-        .or_else(|| map.get("Proxy"))
-        .is_some_and(Value::is_array)
+    map.get("proxies").or_else(|| map.get("Proxy")).is_some_and(Value::is_array)
 }
 
 fn first_object<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Map<String, Value>> {
@@ -94,9 +92,7 @@ fn object(map: Map<String, Value>, out: &mut Builder, text: &str) -> Format {
 
 /// The message of a panel's error.
 fn message(f: &mut Fields) -> Option<String> {
-    for key in [
-        "message", "msg", "error", "detail", "reason", "errors", "data",
-    ] {
+    for key in ["message", "msg", "error", "detail", "reason", "errors", "data"] {
         if let Some(text) = f.take_some(&[key]) {
             return Some(text);
         }
@@ -114,20 +110,14 @@ fn array(items: Vec<Value>, out: &mut Builder, wraps: usize) -> Format {
     if items.iter().all(Value::is_string) {
         let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
         list::read(&lines.join("\n"), out, wraps);
-        return if out.nodes.is_empty() && out.skipped.is_empty() {
-            Format::UnknownJson
-        } else {
-            Format::PlainList
-        };
+        return if out.nodes.is_empty() && out.skipped.is_empty() { Format::UnknownJson } else { Format::PlainList };
     }
     let (outbounds, sing_box) = (has("outbounds"), first.is_some_and(is_sing_box));
     let (protocol, server) = (has("protocol"), has("server"));
     let (method, kind) = (has("method"), has("type"));
     let objects = items.into_iter().filter_map(|item| match item {
         Value::Object(map) => Some(Fields(map)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            None
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
     });
     if outbounds && sing_box {
         objects.for_each(|config| singbox::read(config, out));
@@ -145,11 +135,7 @@ fn array(items: Vec<Value>, out: &mut Builder, wraps: usize) -> Format {
         sip008::read(objects.collect(), out);
         Format::Sip008
     } else {
-        out.skip(
-            None,
-            String::new(),
-            &ParseError::new(ErrorKind::NoNodes, "a JSON list without nodes"),
-        );
+        out.skip(None, String::new(), &ParseError::new(ErrorKind::NoNodes, "a JSON list without nodes"));
         Format::UnknownJson
     }
 }

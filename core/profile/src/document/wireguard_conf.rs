@@ -11,8 +11,7 @@ use crate::text::trim;
 /// Whether there is an `[Interface]` section.
 pub(super) fn is_conf(text: &str) -> bool {
     let head = text.get(..text.len().min(4096)).unwrap_or(text);
-    head.lines()
-        .any(|line| trim(line).eq_ignore_ascii_case("[interface]"))
+    head.lines().any(|line| trim(line).eq_ignore_ascii_case("[interface]"))
 }
 
 /// One node out of the interface and the first peer that has an endpoint.
@@ -28,41 +27,22 @@ pub(super) fn read(text: &str, out: &mut Builder) {
             section = 2;
             peers.push(Fields::default());
         } else if let Some((key, value)) = line.split_once('=') {
-            let target = if section == 1 {
-                Some(&mut interface)
-            } else {
-                peers.last_mut()
-            };
+            let target = if section == 1 { Some(&mut interface) } else { peers.last_mut() };
             if let Some(Fields(map)) = target {
                 let key = trim(key).to_ascii_lowercase();
-                let before = map
-                    .get(&key)
-                    .and_then(crate::json::text)
-                    .map(|old| format!("{old},"));
-                map.insert(
-                    key,
-                    format!("{}{}", before.unwrap_or_default(), trim(value)).into(),
-                );
+                let before = map.get(&key).and_then(crate::json::text).map(|old| format!("{old},"));
+                map.insert(key, format!("{}{}", before.unwrap_or_default(), trim(value)).into());
             }
         }
     }
-    let peer = peers
-        .into_iter()
-        .find(|Fields(map)| map.contains_key("endpoint"));
-    out.entry(
-        None,
-        "[Interface] …".to_owned(),
-        node(interface, peer.unwrap_or_default()),
-    );
+    let peer = peers.into_iter().find(|Fields(map)| map.contains_key("endpoint"));
+    out.entry(None, "[Interface] …".to_owned(), node(interface, peer.unwrap_or_default()));
 }
 
 fn node(mut interface: Fields, mut peer: Fields) -> Result<Node, ParseError> {
     let private = interface.take(&["privatekey"]);
     if private.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no private key",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no private key"));
     }
     let endpoint = peer.take(&["endpoint"]);
     let (host, port) = split_port(&endpoint);
@@ -81,8 +61,7 @@ fn node(mut interface: Fields, mut peer: Fields) -> Result<Node, ParseError> {
     };
     let mut node = Node::new("", address, port, Protocol::Wireguard(wireguard));
     for (key, value) in interface.0.into_iter().chain(peer.0) {
-        node.extra
-            .insert(key, crate::json::text(&value).unwrap_or_default());
+        node.extra.insert(key, crate::json::text(&value).unwrap_or_default());
     }
     Ok(node)
 }

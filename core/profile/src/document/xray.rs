@@ -10,8 +10,7 @@ use crate::framing::{self, Framing};
 use crate::json::Fields;
 use crate::link::split_port;
 use crate::node::{
-    Http, Hysteria2, Node, Protocol, Secret, Shadowsocks, Socks, Tls, Transport, Trojan, Vless,
-    Vmess, Wireguard,
+    Http, Hysteria2, Node, Protocol, Secret, Shadowsocks, Socks, Tls, Transport, Trojan, Vless, Vmess, Wireguard,
 };
 use crate::text::{name, shown, some};
 
@@ -38,11 +37,7 @@ pub(super) fn outbound(remarks: &str, mut f: Fields, out: &mut Builder) {
     if NO_SERVERS.contains(&kind.as_str()) {
         return;
     }
-    let title = if remarks.is_empty() {
-        tag.clone()
-    } else {
-        remarks.to_owned()
-    };
+    let title = if remarks.is_empty() { tag.clone() } else { remarks.to_owned() };
     let mut settings = f.take_object(&["settings"]);
     let stream = f.take_object(&["streamSettings"]);
     let mut servers = settings.take_objects(&["vnext", "servers", "peers"]);
@@ -51,13 +46,7 @@ pub(super) fn outbound(remarks: &str, mut f: Fields, out: &mut Builder) {
     }
     let what = format!("outbound {} ({kind})", shown(&title));
     for server in servers {
-        let mut node = node(
-            &title,
-            &kind,
-            Fields(settings.0.clone()),
-            server,
-            Fields(stream.0.clone()),
-        );
+        let mut node = node(&title, &kind, Fields(settings.0.clone()), server, Fields(stream.0.clone()));
         if let Ok(node) = &mut node {
             keep(node, "xray:", Fields(f.0.clone()));
         }
@@ -75,28 +64,10 @@ fn node(
     if kind == "wireguard" {
         return wireguard(name, settings, server);
     }
-    if ![
-        "vless",
-        "vmess",
-        "trojan",
-        "shadowsocks",
-        "socks",
-        "http",
-        "hysteria",
-        "hysteria2",
-    ]
-    .contains(&kind)
-    {
-        return Err(ParseError::new(
-            ErrorKind::Unsupported,
-            format!("Xray's {} is not supported", shown(kind)),
-        ));
+    if !["vless", "vmess", "trojan", "shadowsocks", "socks", "http", "hysteria", "hysteria2"].contains(&kind) {
+        return Err(ParseError::new(ErrorKind::Unsupported, format!("Xray's {} is not supported", shown(kind))));
     }
-    let mut user = server
-        .take_objects(&["users"])
-        .into_iter()
-        .next()
-        .unwrap_or_default();
+    let mut user = server.take_objects(&["users"]).into_iter().next().unwrap_or_default();
     let mut get = |keys: &[&str]| {
         let nested = some(user.take(keys)).or_else(|| some(server.take(keys)));
         nested.unwrap_or_else(|| settings.take(keys))
@@ -105,11 +76,7 @@ fn node(
     let port = fields::port(&get(&["port"]))?;
     let network = stream.take_word(&["network"]);
     let tls = tls(&mut stream)?;
-    let finalmask = stream
-        .0
-        .remove("finalmask")
-        .filter(|mask| !mask.is_null())
-        .map(|mask| mask.to_string());
+    let finalmask = stream.0.remove("finalmask").filter(|mask| !mask.is_null()).map(|mask| mask.to_string());
     let protocol = match kind {
         "vless" => Protocol::Vless(Vless {
             user: fields::user_id(&get(&["id"]))?,
@@ -122,8 +89,7 @@ fn node(
         "vmess" => Protocol::Vmess(Vmess {
             user: fields::user_id(&get(&["id"]))?,
             alter_id: get(&["alterId"]).parse().unwrap_or(0),
-            encryption: some(get(&["security"]).to_ascii_lowercase())
-                .unwrap_or_else(|| "auto".to_owned()),
+            encryption: some(get(&["security"]).to_ascii_lowercase()).unwrap_or_else(|| "auto".to_owned()),
             tls,
             transport: transport(network, &mut stream),
             packet_encoding: None,
@@ -131,10 +97,7 @@ fn node(
         "trojan" => {
             let password = get(&["password"]);
             if password.is_empty() {
-                return Err(ParseError::new(
-                    ErrorKind::MissingCredential,
-                    "there is no password",
-                ));
+                return Err(ParseError::new(ErrorKind::MissingCredential, "there is no password"));
             }
             Protocol::Trojan(Trojan {
                 password: Secret::new(password),
@@ -148,16 +111,10 @@ fn node(
             fields::shadowsocks_password(&method, &password)?;
             let udp_over_tcp = crate::text::yes(&get(&["uot"]));
             let plain = framing::canonical(&network) == Some("tcp") && !tls.enabled;
-            let shadowsocks = Shadowsocks {
-                method,
-                password: Secret::new(password),
-                plugin: None,
-                udp_over_tcp,
-            };
+            let shadowsocks = Shadowsocks { method, password: Secret::new(password), plugin: None, udp_over_tcp };
             let mut node = Node::new(name, address, port, Protocol::Shadowsocks(shadowsocks));
             if !plain {
-                let reason =
-                    "Shadowsocks over an Xray transport or TLS is not supported; a plugin is";
+                let reason = "Shadowsocks over an Xray transport or TLS is not supported; a plugin is";
                 node.mark_unsupported(ErrorKind::BadTransport, reason);
             }
             return Ok(node);
@@ -174,20 +131,14 @@ fn node(
         }),
         _ => {
             if kind == "hysteria" && get(&["version"]) != "2" {
-                return Err(ParseError::new(
-                    ErrorKind::Unsupported,
-                    "Hysteria 1 is not supported",
-                ));
+                return Err(ParseError::new(ErrorKind::Unsupported, "Hysteria 1 is not supported"));
             }
             let password = stream.take_object(&["hysteriaSettings"]).take(&["auth"]);
             Protocol::Hysteria2(Hysteria2 {
                 password: Secret::new(password),
                 ports: None,
                 obfs: None,
-                tls: Tls {
-                    enabled: true,
-                    ..tls
-                },
+                tls: Tls { enabled: true, ..tls },
                 up_mbps: None,
                 down_mbps: None,
             })
@@ -213,9 +164,7 @@ fn tls(stream: &mut Fields) -> Result<Tls, ParseError> {
             alpn: tls.take_list(&["alpn"]),
             fingerprint: some(tls.take_word(&["fingerprint"])),
             insecure: tls.take_yes(&["allowInsecure"]),
-            pin_sha256: some(fields::pins(
-                &tls.take_list(&["pinnedPeerCertSha256"]).join(","),
-            )),
+            pin_sha256: some(fields::pins(&tls.take_list(&["pinnedPeerCertSha256"]).join(","))),
             ech: tls.take_some(&["echConfigList"]),
             ..Tls::default()
         }),
@@ -226,19 +175,11 @@ fn tls(stream: &mut Fields) -> Result<Tls, ParseError> {
                 enabled: true,
                 sni: reality.take_some(&["serverName"]),
                 fingerprint: some(reality.take_word(&["fingerprint"])),
-                reality: Some(fields::reality(
-                    &key,
-                    &id,
-                    spider,
-                    reality.take_some(&["mldsa65Verify"]),
-                )?),
+                reality: Some(fields::reality(&key, &id, spider, reality.take_some(&["mldsa65Verify"]))?),
                 ..Tls::default()
             })
         }
-        other => Err(ParseError::new(
-            ErrorKind::BadSecurity,
-            format!("unknown security {}", shown(other)),
-        )),
+        other => Err(ParseError::new(ErrorKind::BadSecurity, format!("unknown security {}", shown(other)))),
     }
 }
 
@@ -257,18 +198,11 @@ fn transport(network: String, stream: &mut Fields) -> Transport {
     let mut f = stream.take_object(keys);
     let mut header = f.take_object(&["header"]);
     let mut headers = f.take_object(&["headers"]);
-    let mut parts = Framing {
-        kind: network,
-        header_type: header.take_word(&["type"]),
-        ..Framing::default()
-    };
+    let mut parts = Framing { kind: network, header_type: header.take_word(&["type"]), ..Framing::default() };
     if http {
         let mut request = header.take_object(&["request"]);
         parts.path = request.take_list(&["path"]).join(",");
-        parts.host = request
-            .take_object(&["headers"])
-            .take_list(&["Host", "host"])
-            .join(",");
+        parts.host = request.take_object(&["headers"]).take_list(&["Host", "host"]).join(",");
         return parts.build();
     }
     parts.host = match f.take_list(&["host"]).join(",") {
@@ -278,11 +212,7 @@ fn transport(network: String, stream: &mut Fields) -> Transport {
     parts.path = f.take(&["path"]);
     parts.service_name = f.take(&["serviceName"]);
     parts.authority = f.take(&["authority"]);
-    parts.mode = if f.take_yes(&["multiMode"]) {
-        "multi".to_owned()
-    } else {
-        f.take(&["mode"])
-    };
+    parts.mode = if f.take_yes(&["multiMode"]) { "multi".to_owned() } else { f.take(&["mode"]) };
     parts.seed = f.take(&["seed"]);
     parts.mtu = f.take_number(&["mtu"]);
     parts.quic_security = f.take(&["security"]);
@@ -309,10 +239,7 @@ fn wireguard(name: &str, mut f: Fields, mut peer: Fields) -> Result<Node, ParseE
     let (address, port) = (fields::host(host)?, fields::port(port)?);
     let private = f.take(&["secretKey"]);
     if private.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no private key",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no private key"));
     }
     let wireguard = Wireguard {
         private_key: Secret::new(fields::wireguard_key(&private, "private key")?),
@@ -325,10 +252,5 @@ fn wireguard(name: &str, mut f: Fields, mut peer: Fields) -> Result<Node, ParseE
         reserved: fields::reserved(&f.take_list(&["reserved"]).join(",")),
         mtu: f.take_number(&["mtu"]),
     };
-    Ok(Node::new(
-        name,
-        address,
-        port,
-        Protocol::Wireguard(wireguard),
-    ))
+    Ok(Node::new(name, address, port, Protocol::Wireguard(wireguard)))
 }

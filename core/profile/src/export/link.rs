@@ -7,8 +7,8 @@ use super::{is_foreign, vmess};
 use crate::framing::join_early_data;
 use crate::json;
 use crate::node::{
-    Anytls, Http, Hysteria2, Node, Plugin, Protocol, Secret, Shadowsocks, Socks, Tls, Transport,
-    Trojan, Tuic, UserId, Vless, Wireguard,
+    Anytls, Http, Hysteria2, Node, Plugin, Protocol, Secret, Shadowsocks, Socks, Tls, Transport, Trojan, Tuic, UserId,
+    Vless, Wireguard,
 };
 use crate::text::escape;
 
@@ -36,10 +36,7 @@ pub(super) struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     pub(super) fn new(node: &'a Node) -> Self {
-        Self {
-            extra: &node.extra,
-            text: String::new(),
-        }
+        Self { extra: &node.extra, text: String::new() }
     }
 
     fn push(&mut self, key: &str, value: &str) {
@@ -88,21 +85,9 @@ impl<'a> Parameters<'a> {
 /// Joins the parts of a link.
 pub(super) fn join(scheme: &str, user: &str, node: &Node, parameters: Parameters<'_>) -> String {
     let at = if user.is_empty() { "" } else { "@" };
-    let host = if node.address.contains(':') {
-        format!("[{}]", node.address)
-    } else {
-        node.address.clone()
-    };
-    let name = if node.name.is_empty() {
-        String::new()
-    } else {
-        format!("#{}", escape(&node.name))
-    };
-    format!(
-        "{scheme}://{user}{at}{host}:{}{}{name}",
-        node.port,
-        parameters.finish()
-    )
+    let host = if node.address.contains(':') { format!("[{}]", node.address) } else { node.address.clone() };
+    let name = if node.name.is_empty() { String::new() } else { format!("#{}", escape(&node.name)) };
+    format!("{scheme}://{user}{at}{host}:{}{}{name}", node.port, parameters.finish())
 }
 
 /// A UUID, or the text that stands for one.
@@ -141,47 +126,24 @@ pub(super) fn security(parameters: &mut Parameters<'_>, tls: &Tls) {
 /// `type` and all that belongs to it.
 pub(super) fn transport(parameters: &mut Parameters<'_>, transport: &Transport) {
     match transport {
-        Transport::Tcp {
-            header_type,
-            host,
-            path,
-        } => {
+        Transport::Tcp { header_type, host, path } => {
             parameters.add("type", "tcp");
             parameters.add_some("headerType", header_type.as_deref());
             parameters.add_some("host", host.as_deref());
             parameters.add_some("path", path.as_deref());
         }
-        Transport::Ws {
-            host,
-            path,
-            early_data,
-            early_data_header,
-        } => {
+        Transport::Ws { host, path, early_data, early_data_header } => {
             parameters.add("type", "ws");
             parameters.add_some("host", host.as_deref());
-            parameters.add_some(
-                "path",
-                Some(&join_early_data(path.as_deref(), *early_data, None)),
-            );
+            parameters.add_some("path", Some(&join_early_data(path.as_deref(), *early_data, None)));
             parameters.add_some("eh", early_data_header.as_deref());
         }
-        Transport::Httpupgrade {
-            host,
-            path,
-            early_data,
-        } => {
+        Transport::Httpupgrade { host, path, early_data } => {
             parameters.add("type", "httpupgrade");
             parameters.add_some("host", host.as_deref());
-            parameters.add_some(
-                "path",
-                Some(&join_early_data(path.as_deref(), *early_data, None)),
-            );
+            parameters.add_some("path", Some(&join_early_data(path.as_deref(), *early_data, None)));
         }
-        Transport::Grpc {
-            service_name,
-            mode,
-            authority,
-        } => {
+        Transport::Grpc { service_name, mode, authority } => {
             parameters.add("type", "grpc");
             parameters.add("serviceName", service_name.as_deref().unwrap_or_default());
             parameters.add_some("mode", mode.as_deref());
@@ -192,33 +154,20 @@ pub(super) fn transport(parameters: &mut Parameters<'_>, transport: &Transport) 
             parameters.add_some("host", host.as_deref());
             parameters.add_some("path", path.as_deref());
         }
-        Transport::Xhttp {
-            host,
-            path,
-            mode,
-            extra,
-        } => {
+        Transport::Xhttp { host, path, mode, extra } => {
             parameters.add("type", "xhttp");
             parameters.add_some("host", host.as_deref());
             parameters.add_some("path", path.as_deref());
             parameters.add_some("mode", mode.as_deref());
             parameters.add_some("extra", extra.as_ref().map(Value::to_string).as_deref());
         }
-        Transport::Kcp {
-            header_type,
-            seed,
-            mtu,
-        } => {
+        Transport::Kcp { header_type, seed, mtu } => {
             parameters.add("type", "kcp");
             parameters.add_some("headerType", header_type.as_deref());
             parameters.add_some("seed", seed.as_ref().map(Secret::expose));
             parameters.add_number("mtu", *mtu);
         }
-        Transport::Quic {
-            quic_security,
-            quic_key,
-            header_type,
-        } => {
+        Transport::Quic { quic_security, quic_key, header_type } => {
             parameters.add("type", "quic");
             parameters.add_some("quicSecurity", quic_security.as_deref());
             parameters.add_some("key", quic_key.as_ref().map(Secret::expose));
@@ -268,11 +217,7 @@ fn shadowsocks(node: &Node, options: &Shadowsocks) -> String {
 /// A plugin with its options, as SIP003 has them.
 pub(super) fn plugin(plugin: &Plugin) -> String {
     let options = plugin_options(plugin);
-    if options.is_empty() {
-        escaped(&plugin.name)
-    } else {
-        format!("{};{options}", escaped(&plugin.name))
-    }
+    if options.is_empty() { escaped(&plugin.name) } else { format!("{};{options}", escaped(&plugin.name)) }
 }
 
 /// The options alone.
@@ -281,18 +226,11 @@ pub(super) fn plugin_options(plugin: &Plugin) -> String {
         Value::Bool(true) => Some(escaped(key)),
         other => json::text(other).map(|text| format!("{}={}", escaped(key), escaped(&text))),
     };
-    plugin
-        .opts
-        .iter()
-        .filter_map(option)
-        .collect::<Vec<_>>()
-        .join(";")
+    plugin.opts.iter().filter_map(option).collect::<Vec<_>>().join(";")
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace(';', "\\;")
-        .replace('=', "\\=")
+    text.replace('\\', "\\\\").replace(';', "\\;").replace('=', "\\=")
 }
 
 fn hysteria2(node: &Node, options: &Hysteria2) -> String {
@@ -318,11 +256,7 @@ fn tuic(node: &Node, options: &Tuic) -> String {
     p.add_yes("reduce_rtt", options.zero_rtt);
     tls_options(&mut p, &options.tls, "allow_insecure");
     p.add_some("pinSHA256", options.tls.pin_sha256.as_deref());
-    let user = format!(
-        "{}:{}",
-        escape(options.user.uuid.expose()),
-        escape(options.password.expose())
-    );
+    let user = format!("{}:{}", escape(options.user.uuid.expose()), escape(options.password.expose()));
     join("tuic", &user, node, p)
 }
 
@@ -331,11 +265,7 @@ fn credentials(username: Option<&str>, password: Option<&Secret>) -> String {
     match (username, password) {
         (None, None) => String::new(),
         (user, None) => escape(user.unwrap_or_default()),
-        (user, Some(password)) => format!(
-            "{}:{}",
-            escape(user.unwrap_or_default()),
-            escape(password.expose())
-        ),
+        (user, Some(password)) => format!("{}:{}", escape(user.unwrap_or_default()), escape(password.expose())),
     }
 }
 
@@ -356,29 +286,15 @@ fn http(node: &Node, options: &Http) -> String {
         p.add_some("pinSHA256", options.tls.pin_sha256.as_deref());
     }
     let user = credentials(options.username.as_deref(), options.password.as_ref());
-    join(
-        if options.tls.enabled { "https" } else { "http" },
-        &user,
-        node,
-        p,
-    )
+    join(if options.tls.enabled { "https" } else { "http" }, &user, node, p)
 }
 
 fn wireguard(node: &Node, options: &Wireguard) -> String {
     let mut p = Parameters::new(node);
     p.add("publickey", &options.public_key);
-    p.add_some(
-        "presharedkey",
-        options.preshared_key.as_ref().map(Secret::expose),
-    );
+    p.add_some("presharedkey", options.preshared_key.as_ref().map(Secret::expose));
     p.add_some("address", Some(&options.local_address.join(",")));
-    p.add_some(
-        "reserved",
-        options
-            .reserved
-            .map(|[a, b, c]| format!("{a},{b},{c}"))
-            .as_deref(),
-    );
+    p.add_some("reserved", options.reserved.map(|[a, b, c]| format!("{a},{b},{c}")).as_deref());
     p.add_number("mtu", options.mtu);
     join("wireguard", &escape(options.private_key.expose()), node, p)
 }

@@ -43,10 +43,7 @@ const TAKEN: &[&str] = &[
 /// The link.
 pub(super) fn link(node: &Node, options: &Vmess) -> String {
     match as_json(node, options) {
-        Some(map) => format!(
-            "vmess://{}",
-            STANDARD.encode(Value::Object(map).to_string())
-        ),
+        Some(map) => format!("vmess://{}", STANDARD.encode(Value::Object(map).to_string())),
         None => as_uri(node, options),
     }
 }
@@ -65,79 +62,35 @@ fn as_uri(node: &Node, options: &Vmess) -> String {
 
 fn as_json(node: &Node, options: &Vmess) -> Option<Map<String, Value>> {
     let tls = &options.tls;
-    let beyond =
-        tls.reality.is_some() || tls.pin_sha256.is_some() || tls.ech.is_some() || tls.disable_sni;
-    let known = |key: &String| {
-        TAKEN.contains(&key.as_str()) || node.extra.get(key).is_some_and(String::is_empty)
-    };
+    let beyond = tls.reality.is_some() || tls.pin_sha256.is_some() || tls.ech.is_some() || tls.disable_sni;
+    let known = |key: &String| TAKEN.contains(&key.as_str()) || node.extra.get(key).is_some_and(String::is_empty);
     if beyond || options.packet_encoding.is_some() || node.extra.keys().any(known) {
         return None;
     }
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let secret = |value: &Option<Secret>| {
-        value
-            .as_ref()
-            .map(|s| s.expose().to_owned())
-            .unwrap_or_default()
-    };
+    let secret = |value: &Option<Secret>| value.as_ref().map(|s| s.expose().to_owned()).unwrap_or_default();
     let (net, kind, host, path) = match &options.transport {
-        Transport::Tcp {
-            header_type,
-            host,
-            path,
-        } => ("tcp", text(header_type), text(host), text(path)),
-        Transport::Ws {
-            host,
-            path,
-            early_data,
-            early_data_header,
-        } => {
+        Transport::Tcp { header_type, host, path } => ("tcp", text(header_type), text(host), text(path)),
+        Transport::Ws { host, path, early_data, early_data_header } => {
             if early_data.is_none() && early_data_header.is_some() {
                 return None;
             }
             let path = join_early_data(path.as_deref(), *early_data, early_data_header.as_deref());
             ("ws", String::new(), text(host), path)
         }
-        Transport::Httpupgrade {
-            host,
-            path,
-            early_data,
-        } => (
-            "httpupgrade",
-            String::new(),
-            text(host),
-            join_early_data(path.as_deref(), *early_data, None),
-        ),
-        Transport::Grpc {
-            service_name,
-            mode,
-            authority,
-        } => ("grpc", text(mode), text(authority), text(service_name)),
+        Transport::Httpupgrade { host, path, early_data } => {
+            ("httpupgrade", String::new(), text(host), join_early_data(path.as_deref(), *early_data, None))
+        }
+        Transport::Grpc { service_name, mode, authority } => ("grpc", text(mode), text(authority), text(service_name)),
         Transport::Http { host, path } => ("h2", String::new(), text(host), text(path)),
-        Transport::Xhttp {
-            host,
-            path,
-            mode,
-            extra: None,
-        } => ("xhttp", text(mode), text(host), text(path)),
+        Transport::Xhttp { host, path, mode, extra: None } => ("xhttp", text(mode), text(host), text(path)),
         Transport::Xhttp { extra: Some(_), .. } | Transport::Kcp { mtu: Some(_), .. } => {
             return None;
         }
-        Transport::Kcp {
-            header_type,
-            seed,
-            mtu: None,
-        } => ("kcp", text(header_type), String::new(), secret(seed)),
-        Transport::Quic {
-            quic_security,
-            quic_key,
-            header_type,
-        } => (
-            "quic",
-            text(header_type),
-            text(quic_security),
-            secret(quic_key),
-        ),
+        Transport::Kcp { header_type, seed, mtu: None } => ("kcp", text(header_type), String::new(), secret(seed)),
+        Transport::Quic { quic_security, quic_key, header_type } => {
+            ("quic", text(header_type), text(quic_security), secret(quic_key))
+        }
         Transport::Unknown { name } => (name.as_str(), String::new(), String::new(), String::new()),
     };
     let mut map = Map::new();
@@ -154,20 +107,9 @@ fn as_json(node: &Node, options: &Vmess) -> Option<Map<String, Value>> {
     set("net", net);
     let plain = matches!(
         options.transport,
-        Transport::Tcp {
-            header_type: None,
-            ..
-        } | Transport::Http { .. }
-            | Transport::Ws { .. }
+        Transport::Tcp { header_type: None, .. } | Transport::Http { .. } | Transport::Ws { .. }
     );
-    set(
-        "type",
-        if kind.is_empty() && plain {
-            "none"
-        } else {
-            &kind
-        },
-    );
+    set("type", if kind.is_empty() && plain { "none" } else { &kind });
     set("host", &host);
     set("path", &path);
     set("tls", if tls.enabled { "tls" } else { "" });

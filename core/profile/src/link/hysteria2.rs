@@ -12,23 +12,12 @@ use crate::text::percent;
 /// `hysteria2://[auth@]host[:ports][/]?…#name`.
 pub(super) fn parse(parts: &Parts<'_>) -> Result<Node, ParseError> {
     let listed = percent(parts.port);
-    let listed = if listed.contains([',', '-']) {
-        Some(fields::ports(&listed)?)
-    } else {
-        None
-    };
-    let single = Parts {
-        port: if listed.is_some() { "" } else { parts.port },
-        ..*parts
-    };
+    let listed = if listed.contains([',', '-']) { Some(fields::ports(&listed)?) } else { None };
+    let single = Parts { port: if listed.is_some() { "" } else { parts.port }, ..*parts };
     let (address, port) = single.server(Some(443))?;
     let mut query = Query::parse(parts.query);
     let hopping = query.take(&["mport"]);
-    let hopping = if hopping.trim().is_empty() {
-        None
-    } else {
-        Some(fields::ports(&hopping)?.0)
-    };
+    let hopping = if hopping.trim().is_empty() { None } else { Some(fields::ports(&hopping)?.0) };
     let mut password = percent(parts.user.unwrap_or_default());
     if password.is_empty() {
         password = query.take(&["auth"]);

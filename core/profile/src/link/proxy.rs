@@ -19,21 +19,13 @@ pub(super) fn socks(parts: &Parts<'_>, version: &str) -> Result<Node, ParseError
     {
         inner = text;
         let cut = Parts::of(&inner);
-        parts = Parts {
-            query: parts.query,
-            fragment: parts.fragment,
-            ..cut
-        };
+        parts = Parts { query: parts.query, fragment: parts.fragment, ..cut };
     }
     let (username, password) = user(parts.user.unwrap_or_default());
     let (address, port) = parts.server(Some(1080))?;
     let mut query = Query::parse(parts.query);
     let name = named(&parts, &mut query);
-    let socks = Socks {
-        version: version.to_owned(),
-        username,
-        password,
-    };
+    let socks = Socks { version: version.to_owned(), username, password };
     let mut node = Node::new(name, address, port, Protocol::Socks(socks));
     node.extra = query.left_over();
     Ok(node)
@@ -44,22 +36,9 @@ pub(super) fn http(parts: &Parts<'_>, tls: bool) -> Result<Node, ParseError> {
     let (username, password) = user(parts.user.unwrap_or_default());
     let (address, port) = parts.server(Some(if tls { 443 } else { 80 }))?;
     let mut query = Query::parse(parts.query);
-    let tls = if tls {
-        security::options(&mut query)
-    } else {
-        Tls::default()
-    };
+    let tls = if tls { security::options(&mut query) } else { Tls::default() };
     let name = named(parts, &mut query);
-    let mut node = Node::new(
-        name,
-        address,
-        port,
-        Protocol::Http(Http {
-            username,
-            password,
-            tls,
-        }),
-    );
+    let mut node = Node::new(name, address, port, Protocol::Http(Http { username, password, tls }));
     node.extra = query.left_over();
     Ok(node)
 }

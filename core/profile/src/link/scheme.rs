@@ -41,14 +41,8 @@ const SCHEMES: &[(&str, Scheme)] = &[
     ("http", Scheme::Http { tls: false }),
     ("https", Scheme::Http { tls: true }),
     ("ssr", Scheme::Refused("ShadowsocksR")),
-    (
-        "hysteria",
-        Scheme::Refused("Hysteria 1 (another protocol than Hysteria 2)"),
-    ),
-    (
-        "hy",
-        Scheme::Refused("Hysteria 1 (another protocol than Hysteria 2)"),
-    ),
+    ("hysteria", Scheme::Refused("Hysteria 1 (another protocol than Hysteria 2)")),
+    ("hy", Scheme::Refused("Hysteria 1 (another protocol than Hysteria 2)")),
     ("hysteria2+realm", Scheme::Refused("Hysteria 2 realm")),
     ("naive+https", Scheme::Refused("NaiveProxy")),
     ("naive+quic", Scheme::Refused("NaiveProxy")),
@@ -80,19 +74,13 @@ const SCHEMES: &[(&str, Scheme)] = &[
     ("ar-vmess", Scheme::Refused("a link locked to ArmodVPN")),
     ("ar-ss", Scheme::Refused("a link locked to ArmodVPN")),
     ("howdy", Scheme::Refused("a link locked to Howdy")),
-    (
-        "sn",
-        Scheme::Refused("a link in the private format of NekoBox"),
-    ),
+    ("sn", Scheme::Refused("a link in the private format of NekoBox")),
 ];
 
 impl Scheme {
     /// The scheme with this name, in lower case.
     pub(crate) fn named(word: &str) -> Option<Self> {
-        SCHEMES
-            .iter()
-            .find(|(name, _)| *name == word)
-            .map(|(_, scheme)| *scheme)
+        SCHEMES.iter().find(|(name, _)| *name == word).map(|(_, scheme)| *scheme)
     }
 
     /// The length of the longest scheme that `run` ends with; `run` is glued to what stood before it.
@@ -116,9 +104,7 @@ impl Scheme {
 
 /// Whether `text` could be a scheme.
 pub(crate) fn is_word(text: &str) -> bool {
-    text.len() <= 32
-        && text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.bytes().all(is_scheme_byte)
+    text.len() <= 32 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_scheme_byte)
 }
 
 /// Whether a scheme may hold `byte`.

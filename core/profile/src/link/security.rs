@@ -31,16 +31,9 @@ impl Remarks {
 }
 
 /// Reads TLS and REALITY. `default` is whether TLS is on when the link doesn't say.
-pub(crate) fn tls(
-    query: &mut Query,
-    default: bool,
-    remarks: &mut Remarks,
-) -> Result<Tls, ParseError> {
+pub(crate) fn tls(query: &mut Query, default: bool, remarks: &mut Remarks) -> Result<Tls, ParseError> {
     let security = query.take(&["security"]);
-    let mut tls = Tls {
-        enabled: default,
-        ..options(query)
-    };
+    let mut tls = Tls { enabled: default, ..options(query) };
     let reality = match security.trim().to_ascii_lowercase().as_str() {
         "" => !query.peek("pbk").is_empty(),
         "none" => {
@@ -59,26 +52,15 @@ pub(crate) fn tls(
             ));
         }
         other => {
-            remarks.unsupported = Some((
-                ErrorKind::BadSecurity,
-                format!("unknown security {}", shown(other)),
-            ));
+            remarks.unsupported = Some((ErrorKind::BadSecurity, format!("unknown security {}", shown(other))));
             remarks.keep.push(("security", security.clone()));
             false
         }
     };
     if reality {
-        let (key, id) = (
-            query.take(&["pbk", "publicKey"]),
-            query.take(&["sid", "shortId"]),
-        );
+        let (key, id) = (query.take(&["pbk", "publicKey"]), query.take(&["sid", "shortId"]));
         let spider = some(query.take(&["spx", "spiderX"]));
-        tls.reality = Some(fields::reality(
-            &key,
-            &id,
-            spider,
-            some(query.take(&["pqv"])),
-        )?);
+        tls.reality = Some(fields::reality(&key, &id, spider, some(query.take(&["pqv"])))?);
         tls.enabled = true;
     }
     Ok(tls)
@@ -86,21 +68,12 @@ pub(crate) fn tls(
 
 /// TLS options that mean the same in all links.
 pub(crate) fn options(query: &mut Query) -> Tls {
-    let insecure = query.take_yes(&[
-        "allowInsecure",
-        "insecure",
-        "allow_insecure",
-        "skip-cert-verify",
-        "allow-insecure",
-    ]);
+    let insecure =
+        query.take_yes(&["allowInsecure", "insecure", "allow_insecure", "skip-cert-verify", "allow-insecure"]);
     let verify = query.take_word(&["verify_cert"]);
     Tls {
         enabled: true,
-        sni: some(
-            query
-                .take(&["sni", "peer", "servername", "tlsServerName"])
-                .trim(),
-        ),
+        sni: some(query.take(&["sni", "peer", "servername", "tlsServerName"]).trim()),
         alpn: commas(&query.take(&["alpn"])),
         fingerprint: some(query.take_word(&["fp", "fingerprint"])),
         insecure: insecure || verify == "false" || verify == "0",
@@ -114,10 +87,7 @@ pub(crate) fn options(query: &mut Query) -> Tls {
 /// Reads the transport. Only the parameters that the transport has are read; others are left over.
 pub(crate) fn transport(query: &mut Query, remarks: &mut Remarks) -> Transport {
     let kind = query.take_word(&["type"]);
-    let mut parts = Framing {
-        kind,
-        ..Framing::default()
-    };
+    let mut parts = Framing { kind, ..Framing::default() };
     match framing::canonical(&parts.kind) {
         Some("tcp") => {
             parts.header_type = query.take_word(&["headerType"]);
@@ -149,10 +119,8 @@ pub(crate) fn transport(query: &mut Query, remarks: &mut Remarks) -> Transport {
             if !extra.is_empty() {
                 parts.extra = framing::xhttp_extra(&extra);
                 if parts.extra.is_none() {
-                    remarks.unsupported = Some((
-                        ErrorKind::BadTransport,
-                        "the extra settings of XHTTP are no JSON object".to_owned(),
-                    ));
+                    remarks.unsupported =
+                        Some((ErrorKind::BadTransport, "the extra settings of XHTTP are no JSON object".to_owned()));
                     remarks.keep.push(("extra", extra));
                 }
             }

@@ -16,21 +16,13 @@ pub(super) fn vmess(head: &str, outer: &Parts<'_>) -> Result<Node, ParseError> {
     let mut link = Link::read(head, outer)?;
     let vmess = Vmess {
         user: link.user,
-        alter_id: link
-            .query
-            .take(&["alterId", "aid"])
-            .trim()
-            .parse()
-            .unwrap_or(0),
+        alter_id: link.query.take(&["alterId", "aid"]).trim().parse().unwrap_or(0),
         encryption: super::vmess::cipher(&link.method),
         tls: link.tls,
         transport: link.transport,
         packet_encoding: None,
     };
-    Ok(link.remarks.finish(
-        Node::new(link.name, link.address, link.port, Protocol::Vmess(vmess)),
-        link.query,
-    ))
+    Ok(link.remarks.finish(Node::new(link.name, link.address, link.port, Protocol::Vmess(vmess)), link.query))
 }
 
 /// VLESS in the same dress; `xtls=2` is Vision.
@@ -47,18 +39,9 @@ pub(super) fn vless(head: &str, outer: &Parts<'_>) -> Result<Node, ParseError> {
         }
     };
     let encryption = some(link.query.take(&["encryption"])).unwrap_or_else(|| "none".to_owned());
-    let vless = Vless {
-        user: link.user,
-        encryption,
-        flow,
-        tls: link.tls,
-        transport: link.transport,
-        packet_encoding: None,
-    };
-    Ok(link.remarks.finish(
-        Node::new(link.name, link.address, link.port, Protocol::Vless(vless)),
-        link.query,
-    ))
+    let vless =
+        Vless { user: link.user, encryption, flow, tls: link.tls, transport: link.transport, packet_encoding: None };
+    Ok(link.remarks.finish(Node::new(link.name, link.address, link.port, Protocol::Vless(vless)), link.query))
 }
 
 struct Link {
@@ -103,12 +86,7 @@ fn tls(query: &mut Query) -> Result<Tls, ParseError> {
     tls.enabled = yes(&on) || matches!(on.as_str(), "tls" | "reality");
     if !key.is_empty() {
         let id = query.take(&["sid"]);
-        tls.reality = Some(fields::reality(
-            &key,
-            &id,
-            some(query.take(&["spx"])),
-            some(query.take(&["pqv"])),
-        )?);
+        tls.reality = Some(fields::reality(&key, &id, some(query.take(&["spx"])), some(query.take(&["pqv"])))?);
         tls.enabled = true;
     }
     Ok(tls)
@@ -122,10 +100,7 @@ fn transport(query: &mut Query) -> Transport {
         Ok(serde_json::Value::Object(map)) => json::Fields(map).take_header("host"),
         Ok(_) | Err(_) => param,
     };
-    let mut parts = Framing {
-        host,
-        ..Framing::default()
-    };
+    let mut parts = Framing { host, ..Framing::default() };
     if kind == "http" {
         parts.header_type = kind;
     } else {
@@ -134,11 +109,7 @@ fn transport(query: &mut Query) -> Transport {
     if framing::canonical(&parts.kind) == Some("grpc") {
         parts.mode = query.take(&["mode"]);
         let service_name = query.take(&["serviceName"]);
-        parts.service_name = if service_name.is_empty() {
-            path
-        } else {
-            service_name
-        };
+        parts.service_name = if service_name.is_empty() { path } else { service_name };
         parts.authority = std::mem::take(&mut parts.host);
     } else {
         parts.mode = query.take(&["mode"]);

@@ -22,22 +22,14 @@ pub(super) fn parse(body: &str) -> Result<Node, ParseError> {
     }
     let (rest, fragment) = body.split_once('#').unwrap_or((body, ""));
     let (head, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let text = base64_text(head)
-        .or_else(|error| base64_text(head.trim_end_matches('/')).map_err(|_| error))?;
+    let text = base64_text(head).or_else(|error| base64_text(head.trim_end_matches('/')).map_err(|_| error))?;
     let text = trim(&text);
     let Some((user, server)) = text.rsplit_once('@') else {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no cipher and password before the server",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no cipher and password before the server"));
     };
     let mut parts = Parts::of(server);
     parts.query = if query.is_empty() { parts.query } else { query };
-    parts.fragment = if fragment.is_empty() {
-        parts.fragment
-    } else {
-        fragment
-    };
+    parts.fragment = if fragment.is_empty() { parts.fragment } else { fragment };
     let Some((method, password)) = user.split_once(':') else {
         return Err(no_password());
     };
@@ -54,17 +46,11 @@ fn user(text: &str) -> Result<(String, String), ParseError> {
         return Ok((percent(method), percent(password)));
     }
     let decoded = percent(text);
-    let pair = |text: &str| {
-        text.split_once(':')
-            .map(|(method, password)| (method.to_owned(), password.to_owned()))
-    };
+    let pair = |text: &str| text.split_once(':').map(|(method, password)| (method.to_owned(), password.to_owned()));
     if let Some((method, password)) = pair(&decoded) {
         return Ok((method, password));
     }
-    base64_text(&decoded)
-        .ok()
-        .and_then(|text| pair(&text))
-        .ok_or_else(no_password)
+    base64_text(&decoded).ok().and_then(|text| pair(&text)).ok_or_else(no_password)
 }
 
 fn node(parts: &Parts<'_>, method: String, password: String) -> Result<Node, ParseError> {
@@ -77,12 +63,7 @@ fn node(parts: &Parts<'_>, method: String, password: String) -> Result<Node, Par
     let plugin = plugin(&mut query);
     let over = foreign_transport(&query);
     let name = named(parts, &mut query);
-    let shadowsocks = Shadowsocks {
-        method,
-        password: Secret::new(password),
-        plugin,
-        udp_over_tcp,
-    };
+    let shadowsocks = Shadowsocks { method, password: Secret::new(password), plugin, udp_over_tcp };
     let mut node = Node::new(name, address, port, Protocol::Shadowsocks(shadowsocks));
     node.extra = query.left_over();
     if over {
@@ -108,18 +89,9 @@ fn plugin(query: &mut Query) -> Option<Plugin> {
     }
     for name in ["v2ray-plugin", "shadow-tls"] {
         let text = query.take(&[name]);
-        if let Some(Value::Object(map)) = base64_text(&text)
-            .ok()
-            .and_then(|text| json::parse(&text).ok())
-        {
-            let opts = map
-                .into_iter()
-                .filter_map(|(key, value)| option(key, &value))
-                .collect();
-            return Some(Plugin {
-                name: name.to_owned(),
-                opts,
-            });
+        if let Some(Value::Object(map)) = base64_text(&text).ok().and_then(|text| json::parse(&text).ok()) {
+            let opts = map.into_iter().filter_map(|(key, value)| option(key, &value)).collect();
+            return Some(Plugin { name: name.to_owned(), opts });
         }
     }
     None
@@ -155,8 +127,7 @@ pub(crate) fn plugin_options(text: &str) -> (String, IndexMap<String, Value>) {
             _ => key,
         };
         if !key.is_empty() {
-            opts.entry(key)
-                .or_insert(value.map_or(Value::Bool(true), Value::String));
+            opts.entry(key).or_insert(value.map_or(Value::Bool(true), Value::String));
         }
     }
     (name, opts)
@@ -172,11 +143,7 @@ fn split_escaped(text: &str) -> Vec<(String, Option<String>)> {
             ';' => items.push((trim(&key).to_owned(), value.take())),
             '=' if value.is_none() => value = Some(String::new()),
             _ => {
-                let c = if c == '\\' {
-                    chars.next().unwrap_or(c)
-                } else {
-                    c
-                };
+                let c = if c == '\\' { chars.next().unwrap_or(c) } else { c };
                 value.as_mut().unwrap_or(&mut key).push(c);
             }
         }

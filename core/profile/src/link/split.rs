@@ -32,14 +32,7 @@ impl<'a> Parts<'a> {
         let cut = server.find('/').unwrap_or(server.len());
         let (server, path) = server.split_at(cut);
         let (host, port) = split_port(server);
-        Self {
-            user,
-            host,
-            port,
-            path,
-            query,
-            fragment,
-        }
+        Self { user, host, port, path, query, fragment }
     }
 
     /// The name in the fragment.
@@ -51,10 +44,7 @@ impl<'a> Parts<'a> {
     pub(crate) fn credential(&self, what: &str) -> Result<String, ParseError> {
         let user = percent(self.user.unwrap_or_default());
         if user.is_empty() {
-            return Err(ParseError::new(
-                ErrorKind::MissingCredential,
-                format!("there is no {what}"),
-            ));
+            return Err(ParseError::new(ErrorKind::MissingCredential, format!("there is no {what}")));
         }
         Ok(user)
     }
@@ -62,10 +52,7 @@ impl<'a> Parts<'a> {
     /// The server's address and port; `default` stands in for a missing port.
     pub(crate) fn server(&self, default: Option<u16>) -> Result<(String, u16), ParseError> {
         if !self.host.starts_with('[') && self.host.contains(':') {
-            return Err(ParseError::new(
-                ErrorKind::BadHost,
-                "an IPv6 address needs brackets before a port",
-            ));
+            return Err(ParseError::new(ErrorKind::BadHost, "an IPv6 address needs brackets before a port"));
         }
         let host = fields::host(self.host)?;
         let port = match (trim(self.port).is_empty(), default) {

@@ -17,32 +17,22 @@ pub(super) fn parse(parts: &Parts<'_>) -> Result<Node, ParseError> {
         None => match percent(user).split_once(':') {
             Some((uuid, password)) => (uuid.to_owned(), password.to_owned()),
             None if user.is_empty() => {
-                return Err(ParseError::new(
-                    ErrorKind::MissingCredential,
-                    "there is no uuid:password",
-                ));
+                return Err(ParseError::new(ErrorKind::MissingCredential, "there is no uuid:password"));
             }
             None => {
-                let reason =
-                    "TUIC v4 (a token alone) is not supported; version 5 has uuid:password";
+                let reason = "TUIC v4 (a token alone) is not supported; version 5 has uuid:password";
                 return Err(ParseError::new(ErrorKind::Unsupported, reason));
             }
         },
     };
     let uuid = fields::uuid(&uuid)?;
     if password.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no password",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no password"));
     }
     let (address, port) = parts.server(None)?;
     let mut query = Query::parse(parts.query);
     let tuic = Tuic {
-        user: UserId {
-            uuid: Secret::new(uuid),
-            uuid_raw: None,
-        },
+        user: UserId { uuid: Secret::new(uuid), uuid_raw: None },
         password: Secret::new(password),
         congestion_control: some(query.take_word(&[
             "congestion_control",

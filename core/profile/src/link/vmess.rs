@@ -23,19 +23,8 @@ pub(super) fn parse(body: &str) -> Result<Node, ParseError> {
         Some(first) if first.len() < head.len() => base64_text(first).map_err(|_| whole),
         _ => Err(whole),
     });
-    let no_json = || {
-        ParseError::new(
-            ErrorKind::BadJson,
-            "the base64 text holds neither JSON nor another VMess form",
-        )
-    };
-    let mut text = text.map_err(|error| {
-        if error.kind == ErrorKind::BadEncoding {
-            no_json()
-        } else {
-            error
-        }
-    })?;
+    let no_json = || ParseError::new(ErrorKind::BadJson, "the base64 text holds neither JSON nor another VMess form");
+    let mut text = text.map_err(|error| if error.kind == ErrorKind::BadEncoding { no_json() } else { error })?;
     if text.starts_with("eyJ")
         && let Ok(inner) = base64_text(&text)
     {
@@ -70,44 +59,25 @@ fn uri(parts: &Parts<'_>) -> Result<Node, ParseError> {
     let mut query = Query::parse(parts.query);
     let mut remarks = Remarks::default();
     let mut vmess = Vmess {
-        user: UserId {
-            uuid: "".into(),
-            uuid_raw: None,
-        },
+        user: UserId { uuid: "".into(), uuid_raw: None },
         alter_id: query.take(&["alterId", "aid"]).trim().parse().unwrap_or(0),
         encryption: cipher(&query.take(&["encryption"])),
         tls: Tls::default(),
         transport: Transport::default(),
-        packet_encoding: security::packet_encoding(
-            &query.take(&["packetEncoding", "packet-encoding"]),
-        ),
+        packet_encoding: security::packet_encoding(&query.take(&["packetEncoding", "packet-encoding"])),
     };
-    let draft = word.as_deref().map(|word| {
-        word.strip_suffix("+tls")
-            .map_or((word, false), |word| (word, true))
-    });
+    let draft = word.as_deref().map(|word| word.strip_suffix("+tls").map_or((word, false), |word| (word, true)));
     match draft.filter(|(word, _)| framing::canonical(word).is_some() && *word != "none") {
         Some((network, tls)) => {
             let (id, alter_id) = id.rsplit_once('-').unwrap_or((&id, "0"));
             vmess.user = fields::user_id(id)?;
             vmess.alter_id = alter_id.parse().unwrap_or(0);
-            vmess.tls = Tls {
-                enabled: tls,
-                ..security::options(&mut query)
-            };
+            vmess.tls = Tls { enabled: tls, ..security::options(&mut query) };
             let (host, path) = (query.take(&["host"]), query.take(&["path"]));
             let kind = network.to_owned();
             let header_type = query.take_word(&["type"]);
             let service_name = query.take(&["serviceName"]);
-            vmess.transport = Framing {
-                kind,
-                host,
-                path,
-                header_type,
-                service_name,
-                ..Framing::default()
-            }
-            .build();
+            vmess.transport = Framing { kind, host, path, header_type, service_name, ..Framing::default() }.build();
         }
         None => {
             vmess.user = fields::user_id(&id)?;
@@ -119,19 +89,13 @@ fn uri(parts: &Parts<'_>) -> Result<Node, ParseError> {
         }
     }
     let name = named(parts, &mut query);
-    Ok(remarks.finish(
-        Node::new(name, address, port, Protocol::Vmess(vmess)),
-        query,
-    ))
+    Ok(remarks.finish(Node::new(name, address, port, Protocol::Vmess(vmess)), query))
 }
 
 /// VMess links can't tell a header type of `none` from an absent one.
 fn plain(transport: Transport) -> Transport {
     match transport {
-        Transport::Tcp {
-            header_type: Some(kind),
-            ..
-        } if kind == "none" => Transport::default(),
+        Transport::Tcp { header_type: Some(kind), .. } if kind == "none" => Transport::default(),
         Transport::Tcp { .. }
         | Transport::Ws { .. }
         | Transport::Httpupgrade { .. }
@@ -167,28 +131,14 @@ fn v2rayn(text: &str, parts: &Parts<'_>) -> Result<Node, ParseError> {
         sni: some(f.take(&["sni", "peer"]).trim()),
         alpn: commas(&f.take(&["alpn"])),
         fingerprint: some(f.take_word(&["fp"])),
-        insecure: f.take_yes(&[
-            "insecure",
-            "allowInsecure",
-            "skip-cert-verify",
-            "allow_insecure",
-        ]) || verify == "false",
+        insecure: f.take_yes(&["insecure", "allowInsecure", "skip-cert-verify", "allow_insecure"]) || verify == "false",
         ..Tls::default()
     };
     let mut kept = Vec::new();
     let transport = v2rayn_transport(&mut f, &version, &mut kept);
-    let vmess = Vmess {
-        user,
-        alter_id,
-        encryption,
-        tls,
-        transport,
-        packet_encoding: None,
-    };
+    let vmess = Vmess { user, alter_id, encryption, tls, transport, packet_encoding: None };
     let mut node = Node::new(name, address, port, Protocol::Vmess(vmess));
-    if security.trim().eq_ignore_ascii_case("reality")
-        || security.trim().eq_ignore_ascii_case("xtls")
-    {
+    if security.trim().eq_ignore_ascii_case("reality") || security.trim().eq_ignore_ascii_case("xtls") {
         node.mark_unsupported(
             ErrorKind::BadSecurity,
             format!("a VMess JSON link can't say {}", text::shown(&security)),
@@ -217,35 +167,20 @@ fn v2rayn_transport(f: &mut Fields, version: &str, kept: &mut Vec<(String, Strin
     let kind = f.take_word(&["net", "network"]);
     let word = f.take(&["type", "headerType"]);
     let (mut host, mut path) = (f.take(&["host"]), f.take(&["path"]));
-    if matches!(version.trim(), "" | "1")
-        && path.is_empty()
-        && matches!(framing::canonical(&kind), Some("ws" | "http"))
+    if matches!(version.trim(), "" | "1") && path.is_empty() && matches!(framing::canonical(&kind), Some("ws" | "http"))
     {
         (host, path) = old_host(&host);
     }
-    let mut parts = Framing {
-        kind,
-        ..Framing::default()
-    };
-    let none = word.is_empty()
-        || ["none", "auto"]
-            .iter()
-            .any(|none| word.eq_ignore_ascii_case(none));
+    let mut parts = Framing { kind, ..Framing::default() };
+    let none = word.is_empty() || ["none", "auto"].iter().any(|none| word.eq_ignore_ascii_case(none));
     match framing::canonical(&parts.kind) {
         Some("tcp") if none => {
             let stray = [("host", host), ("path", path)];
-            kept.extend(
-                stray
-                    .into_iter()
-                    .filter(|(_, v)| !v.is_empty())
-                    .map(|(k, v)| (k.to_owned(), v)),
-            );
+            kept.extend(stray.into_iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| (k.to_owned(), v)));
         }
         Some("tcp") => (parts.header_type, parts.host, parts.path) = (word, host, path),
         Some("mkcp") => (parts.header_type, parts.seed) = (word, path),
-        Some("quic") => {
-            (parts.header_type, parts.quic_security, parts.quic_key) = (word, host, path)
-        }
+        Some("quic") => (parts.header_type, parts.quic_security, parts.quic_key) = (word, host, path),
         Some("grpc") => (parts.mode, parts.authority, parts.service_name) = (word, host, path),
         Some("xhttp") => {
             parts.mode = if none { String::new() } else { word };
@@ -254,11 +189,7 @@ fn v2rayn_transport(f: &mut Fields, version: &str, kept: &mut Vec<(String, Strin
         Some(_) => (parts.host, parts.path) = (host, path),
         None => {
             let all = [("type", word), ("host", host), ("path", path)];
-            kept.extend(
-                all.into_iter()
-                    .filter(|(_, v)| !v.is_empty())
-                    .map(|(k, v)| (k.to_owned(), v)),
-            );
+            kept.extend(all.into_iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| (k.to_owned(), v)));
         }
     }
     parts.build()
@@ -267,11 +198,7 @@ fn v2rayn_transport(f: &mut Fields, version: &str, kept: &mut Vec<(String, Strin
 /// The first layout held host and path in one, in either order; the part with a slash is the path.
 fn old_host(text: &str) -> (String, String) {
     let (mut host, mut path) = (String::new(), String::new());
-    for part in text
-        .split(';')
-        .map(text::trim)
-        .filter(|part| !part.is_empty())
-    {
+    for part in text.split(';').map(text::trim).filter(|part| !part.is_empty()) {
         if part.starts_with('/') {
             path = part.to_owned();
         } else {
@@ -293,9 +220,7 @@ fn quantumult(name: &str, rest: &str) -> Result<Node, ParseError> {
     for item in items {
         if let Some((key, value)) = item.split_once('=') {
             let value = text::trim(value).trim_matches('"').to_owned();
-            options
-                .0
-                .insert(text::trim(key).to_ascii_lowercase(), value.into());
+            options.0.insert(text::trim(key).to_ascii_lowercase(), value.into());
         }
     }
     let host = options
@@ -312,47 +237,21 @@ fn quantumult(name: &str, rest: &str) -> Result<Node, ParseError> {
         insecure: options.take(&["certificate"]) == "0",
         ..Tls::default()
     };
-    let tls = if tls.enabled {
-        tls
-    } else {
-        Tls {
-            insecure: false,
-            ..tls
-        }
-    };
+    let tls = if tls.enabled { tls } else { Tls { insecure: false, ..tls } };
     let kind = match options.take_word(&["obfs"]) {
         kind if kind == "wss" => "ws".to_owned(),
         kind => kind,
     };
-    let mut parts = Framing {
-        host,
-        path: options.take(&["obfs-path"]),
-        ..Framing::default()
-    };
+    let mut parts = Framing { host, path: options.take(&["obfs-path"]), ..Framing::default() };
     if kind == "http" {
         parts.header_type = kind;
     } else {
         parts.kind = kind;
     }
-    let alter_id = options
-        .take(&["alterid", "aid"])
-        .trim()
-        .parse()
-        .unwrap_or(0);
-    let vmess = Vmess {
-        user,
-        alter_id,
-        encryption,
-        tls,
-        transport: parts.build(),
-        packet_encoding: None,
-    };
+    let alter_id = options.take(&["alterid", "aid"]).trim().parse().unwrap_or(0);
+    let vmess = Vmess { user, alter_id, encryption, tls, transport: parts.build(), packet_encoding: None };
     let mut node = Node::new(text::name(name), address, port, Protocol::Vmess(vmess));
-    node.extra = options
-        .0
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, json::text(&value)?)))
-        .collect();
+    node.extra = options.0.into_iter().filter_map(|(key, value)| Some((key, json::text(&value)?))).collect();
     Ok(node)
 }
 
@@ -370,9 +269,5 @@ fn quoted_commas(text: &str) -> Vec<String> {
             (_, None) => {}
         }
     }
-    items
-        .iter()
-        .map(|item| text::trim(item))
-        .map(|item| item.trim_matches('"').to_owned())
-        .collect()
+    items.iter().map(|item| text::trim(item)).map(|item| item.trim_matches('"').to_owned()).collect()
 }

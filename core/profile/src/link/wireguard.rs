@@ -16,10 +16,7 @@ pub(super) fn parse(parts: &Parts<'_>) -> Result<Node, ParseError> {
         private = query.take(&["privatekey", "private_key", "private-key"]);
     }
     if private.is_empty() {
-        return Err(ParseError::new(
-            ErrorKind::MissingCredential,
-            "there is no private key",
-        ));
+        return Err(ParseError::new(ErrorKind::MissingCredential, "there is no private key"));
     }
     let (address, port) = parts.server(None)?;
     let public = query.take(&["publickey", "public_key", "public-key", "peer_public_key"]);
@@ -31,11 +28,7 @@ pub(super) fn parse(parts: &Parts<'_>) -> Result<Node, ParseError> {
             "" => None,
             key => Some(Secret::new(fields::wireguard_key(key, "pre-shared key")?)),
         },
-        local_address: fields::tunnel_addresses(commas(&query.take(&[
-            "address",
-            "ip",
-            "local_address",
-        ]))),
+        local_address: fields::tunnel_addresses(commas(&query.take(&["address", "ip", "local_address"]))),
         reserved: fields::reserved(&query.take(&["reserved"])),
         mtu: query.take(&["mtu"]).trim().parse().ok(),
     };

@@ -28,15 +28,10 @@ pub(super) fn vless(body: &str) -> Result<Node, ParseError> {
         flow: some(query.take_word(&["flow"])).filter(|flow| flow != "none"),
         tls: security::tls(&mut query, false, &mut remarks)?,
         transport: security::transport(&mut query, &mut remarks),
-        packet_encoding: security::packet_encoding(
-            &query.take(&["packetEncoding", "packet-encoding"]),
-        ),
+        packet_encoding: security::packet_encoding(&query.take(&["packetEncoding", "packet-encoding"])),
     };
     let name = named(&parts, &mut query);
-    Ok(remarks.finish(
-        Node::new(name, address, port, Protocol::Vless(vless)),
-        query,
-    ))
+    Ok(remarks.finish(Node::new(name, address, port, Protocol::Vless(vless)), query))
 }
 
 /// `trojan://password@host:port?…#name`; TLS is on unless the link says no.
@@ -51,15 +46,8 @@ pub(super) fn trojan(parts: &Parts<'_>) -> Result<Node, ParseError> {
         None => security::transport(&mut query, &mut remarks),
     };
     let name = named(parts, &mut query);
-    let trojan = Trojan {
-        password: Secret::new(password),
-        tls,
-        transport,
-    };
-    Ok(remarks.finish(
-        Node::new(name, address, port, Protocol::Trojan(trojan)),
-        query,
-    ))
+    let trojan = Trojan { password: Secret::new(password), tls, transport };
+    Ok(remarks.finish(Node::new(name, address, port, Protocol::Trojan(trojan)), query))
 }
 
 /// Three spellings of old panels: `ws=1&wspath=`, `obfs=grpc&path=`, `plugin=obfs-local;obfs=websocket;…`.
@@ -69,39 +57,24 @@ fn odd_transport(query: &mut Query) -> Option<Transport> {
     }
     if crate::text::yes(query.peek("ws")) {
         query.take(&["ws"]);
-        let (path, host) = (
-            query.take(&["wspath", "path"]),
-            query.take(&["wshost", "host"]),
-        );
+        let (path, host) = (query.take(&["wspath", "path"]), query.take(&["wshost", "host"]));
         return Some(ws(host, path));
     }
     match query.peek("obfs").to_ascii_lowercase().as_str() {
         "grpc" => {
             query.take(&["obfs"]);
             let service_name = query.take(&["path", "serviceName"]);
-            let parts = crate::framing::Framing {
-                kind: "grpc".to_owned(),
-                service_name,
-                ..Default::default()
-            };
+            let parts = crate::framing::Framing { kind: "grpc".to_owned(), service_name, ..Default::default() };
             return Some(parts.build());
         }
         "websocket" | "ws" => {
             query.take(&["obfs"]);
-            return Some(ws(
-                query.take(&["obfsParam", "host"]),
-                query.take(&["path"]),
-            ));
+            return Some(ws(query.take(&["obfsParam", "host"]), query.take(&["path"])));
         }
         _ => {}
     }
     let (name, options) = super::plugin_options(query.peek("plugin"));
-    let option = |key: &str| {
-        options
-            .get(key)
-            .and_then(crate::json::text)
-            .unwrap_or_default()
-    };
+    let option = |key: &str| options.get(key).and_then(crate::json::text).unwrap_or_default();
     if name == "obfs-local" && option("obfs") == "websocket" {
         query.take(&["plugin"]);
         return Some(ws(option("obfs-host"), option("obfs-uri")));
@@ -110,13 +83,7 @@ fn odd_transport(query: &mut Query) -> Option<Transport> {
 }
 
 fn ws(host: String, path: String) -> Transport {
-    crate::framing::Framing {
-        kind: "ws".to_owned(),
-        host,
-        path,
-        ..Default::default()
-    }
-    .build()
+    crate::framing::Framing { kind: "ws".to_owned(), host, path, ..Default::default() }.build()
 }
 
 /// `anytls://password@host[:443]/?…#name`.
@@ -127,24 +94,14 @@ pub(super) fn anytls(parts: &Parts<'_>) -> Result<Node, ParseError> {
     let mut remarks = Remarks::default();
     let tls = security::tls(&mut query, true, &mut remarks)?;
     let name = named(parts, &mut query);
-    let anytls = Anytls {
-        password: Secret::new(password),
-        tls,
-    };
-    Ok(remarks.finish(
-        Node::new(name, address, port, Protocol::Anytls(anytls)),
-        query,
-    ))
+    let anytls = Anytls { password: Secret::new(password), tls };
+    Ok(remarks.finish(Node::new(name, address, port, Protocol::Anytls(anytls)), query))
 }
 
 /// The name in the fragment, or in a `remarks` parameter.
 pub(super) fn named(parts: &Parts<'_>, query: &mut Query) -> String {
     let name = parts.name();
-    if name.is_empty() {
-        crate::text::name(&query.take(&["remarks", "remark"]))
-    } else {
-        name
-    }
+    if name.is_empty() { crate::text::name(&query.take(&["remarks", "remark"])) } else { name }
 }
 
 /// `uuid` or `method:uuid` as it stands before the `@`.

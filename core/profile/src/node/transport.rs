@@ -119,10 +119,6 @@ pub enum Transport {
 impl Default for Transport {
     /// The bare TCP stream.
     fn default() -> Self {
-        Self::Tcp {
-            header_type: None,
-            host: None,
-            path: None,
-        }
+        Self::Tcp { header_type: None, host: None, path: None }
     }
 }
