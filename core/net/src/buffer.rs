@@ -32,10 +32,7 @@ pub struct Appetite {
 
 impl Default for Appetite {
     fn default() -> Self {
-        Self {
-            class: 1,
-            small_reads: 0,
-        }
+        Self { class: 1, small_reads: 0 }
     }
 }
 
@@ -67,10 +64,7 @@ impl Buffer {
     /// bytes are is unspecified (another connection's, maybe: never send what was not written).
     pub fn take(least: usize, appetite: Appetite) -> Self {
         let lent = LENT.load(Ordering::Relaxed);
-        let limit = BUDGETS
-            .iter()
-            .find(|(bytes, _)| lent > *bytes)
-            .map_or(CLASSES.len() - 1, |(_, class)| *class);
+        let limit = BUDGETS.iter().find(|(bytes, _)| lent > *bytes).map_or(CLASSES.len() - 1, |(_, class)| *class);
         let wanted = CLASSES[appetite.class.min(limit)].max(least);
         Self::of(wanted)
     }
@@ -92,10 +86,7 @@ impl Buffer {
 
     /// Whether a buffer for `least` bytes would be smaller than this one.
     pub fn is_roomy_for(&self, least: usize) -> bool {
-        CLASSES
-            .iter()
-            .find(|size| **size >= least)
-            .is_some_and(|size| *size < self.bytes.len())
+        CLASSES.iter().find(|size| **size >= least).is_some_and(|size| *size < self.bytes.len())
     }
 }
 

@@ -90,12 +90,7 @@ pub struct ChunkedStream<S> {
 impl<S: Stream> ChunkedStream<S> {
     /// Seals what is written with `seal`; what is read goes through `response` first.
     pub fn new(inner: S, seal: Box<dyn Seal>, response: Box<dyn Response>) -> Self {
-        Self {
-            inner,
-            reader: Reader::new(response),
-            writer: Writer::new(seal),
-            half_close: true,
-        }
+        Self { inner, reader: Reader::new(response), writer: Writer::new(seal), half_close: true }
     }
 
     /// Bytes (the protocol's header) that go out in one write with the first payload, or alone
@@ -178,11 +173,7 @@ impl<S: Stream> LendWrite for ChunkedStream<S> {
 }
 
 impl<S: Stream> AsyncRead for ChunkedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.reader.is_transparent() {
             self.poll_waiting(cx)?;
             return Pin::new(&mut self.inner).poll_read(cx, buf);
@@ -196,11 +187,7 @@ impl<S: Stream> AsyncRead for ChunkedStream<S> {
 }
 
 impl<S: Stream> AsyncWrite for ChunkedStream<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }
 
@@ -246,15 +233,11 @@ impl<S: Stream> AsyncWrite for ChunkedStream<S> {
 impl<S: Stream> Stream for ChunkedStream<S> {
     fn raw_read(&self) -> Option<&TcpStream> {
         // While something waits to be sent, only our own reads carry it out.
-        (self.reader.is_transparent() && !self.writer.is_waiting())
-            .then(|| self.inner.raw_read())
-            .flatten()
+        (self.reader.is_transparent() && !self.writer.is_waiting()).then(|| self.inner.raw_read()).flatten()
     }
 
     fn raw_write(&self) -> Option<&TcpStream> {
-        (self.writer.is_transparent() && !self.writer.is_waiting())
-            .then(|| self.inner.raw_write())
-            .flatten()
+        (self.writer.is_transparent() && !self.writer.is_waiting()).then(|| self.inner.raw_write()).flatten()
     }
 
     fn lend_read(&mut self) -> Option<&mut dyn LendRead> {

@@ -23,19 +23,10 @@ pub trait DatagramFlow: Send + Unpin {
     /// Sends datagrams from the front of `batch`, as many as can be sent now, removing them.
     /// `Ready(Ok(n))` with n ≥ 1, or `Pending` when none can be sent. A datagram that is too large
     /// for the protocol is dropped and counted as sent.
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        batch: &mut VecDeque<Datagram>,
-    ) -> Poll<io::Result<usize>>;
+    fn poll_send(&mut self, cx: &mut Context<'_>, batch: &mut VecDeque<Datagram>) -> Poll<io::Result<usize>>;
 
     /// Receives up to `limit` datagrams into `out`; `Ready(Ok(0))` is the end of the association.
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Vec<Datagram>,
-        limit: usize,
-    ) -> Poll<io::Result<usize>>;
+    fn poll_receive(&mut self, cx: &mut Context<'_>, out: &mut Vec<Datagram>, limit: usize) -> Poll<io::Result<usize>>;
 }
 
 /// A boxed association.

@@ -60,13 +60,7 @@ pub struct DialOptions {
 
 impl Default for DialOptions {
     fn default() -> Self {
-        Self {
-            interface: None,
-            mark: None,
-            family: Family::Any,
-            protect: None,
-            phase_limit: Duration::from_secs(10),
-        }
+        Self { interface: None, mark: None, family: Family::Any, protect: None, phase_limit: Duration::from_secs(10) }
     }
 }
 
@@ -86,10 +80,7 @@ impl Default for Dialer {
 impl Dialer {
     /// A dialer with these options.
     pub fn new(options: DialOptions, resolver: Resolver) -> Self {
-        Self {
-            options: Arc::new(options),
-            resolver,
-        }
+        Self { options: Arc::new(options), resolver }
     }
 
     /// The options.
@@ -116,10 +107,7 @@ impl Dialer {
                 Ok(value)
             }
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(ConnectError::TimedOut {
-                server: server.to_string(),
-                phase,
-            }),
+            Err(_) => Err(ConnectError::TimedOut { server: server.to_string(), phase }),
         }
     }
 
@@ -127,15 +115,11 @@ impl Dialer {
     pub async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, ConnectError> {
         let found = match host {
             Host::Ip(address) => return Ok(vec![*address]),
-            Host::Name(name) => {
-                self.resolver
-                    .resolve(name)
-                    .await
-                    .map_err(|e| ConnectError::Resolve {
-                        name: name.to_string(),
-                        reason: e.reason,
-                    })?
-            }
+            Host::Name(name) => self
+                .resolver
+                .resolve(name)
+                .await
+                .map_err(|e| ConnectError::Resolve { name: name.to_string(), reason: e.reason })?,
         };
         let ordered = order(found, self.options.family);
         if ordered.is_empty() {
@@ -148,38 +132,21 @@ impl Dialer {
     }
 
     /// A TCP connection to `server`, racing its addresses (RFC 8305).
-    pub async fn connect(
-        &self,
-        server: &Destination,
-        trace: &mut Trace,
-    ) -> Result<TcpStream, ConnectError> {
+    pub async fn connect(&self, server: &Destination, trace: &mut Trace) -> Result<TcpStream, ConnectError> {
         let addresses = match &server.host {
             Host::Ip(address) => vec![*address],
-            Host::Name(_) => {
-                self.phase(server, Phase::Resolve, trace, self.addresses(&server.host))
-                    .await?
-            }
+            Host::Name(_) => self.phase(server, Phase::Resolve, trace, self.addresses(&server.host)).await?,
         };
         let race = self.race(&addresses, server);
         self.phase(server, Phase::Dial, trace, race).await
     }
 
-    async fn race(
-        &self,
-        addresses: &[IpAddr],
-        server: &Destination,
-    ) -> Result<TcpStream, ConnectError> {
+    async fn race(&self, addresses: &[IpAddr], server: &Destination) -> Result<TcpStream, ConnectError> {
         let failed = |error: io::Error| {
             if error.kind() == io::ErrorKind::ConnectionRefused {
-                ConnectError::Refused {
-                    server: server.to_string(),
-                }
+                ConnectError::Refused { server: server.to_string() }
             } else {
-                ConnectError::Io {
-                    server: server.to_string(),
-                    phase: Phase::Dial,
-                    source: Arc::new(error),
-                }
+                ConnectError::Io { server: server.to_string(), phase: Phase::Dial, source: Arc::new(error) }
             }
         };
         let mut waiting = addresses.iter().map(|ip| SocketAddr::new(*ip, server.port));
@@ -189,8 +156,7 @@ impl Dialer {
             match waiting.next() {
                 Some(address) => attempts.push(self.connect_address(address)),
                 None if attempts.is_empty() => {
-                    let error =
-                        last.unwrap_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable));
+                    let error = last.unwrap_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable));
                     return Err(failed(error));
                 }
                 None => {}
@@ -207,11 +173,7 @@ impl Dialer {
     }
 
     async fn connect_address(&self, address: SocketAddr) -> io::Result<TcpStream> {
-        let socket = if address.is_ipv4() {
-            TcpSocket::new_v4()?
-        } else {
-            TcpSocket::new_v6()?
-        };
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         self.prepare(SockRef::from(&socket), Some(address))?;
         let stream = socket.connect(address).await?;
         tune(&stream);
@@ -253,9 +215,7 @@ impl Dialer {
 /// Options that every connected TCP socket of ours has. Failing to set one is no reason to fail.
 pub fn tune(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE_AFTER)
-        .with_interval(KEEPALIVE_EVERY);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
@@ -267,9 +227,7 @@ fn order(addresses: Vec<IpAddr>, family: Family) -> Vec<IpAddr> {
         Family::PreferV4 | Family::OnlyV4 => false,
     };
     let only = matches!(family, Family::OnlyV4 | Family::OnlyV6);
-    let (first, second): (Vec<_>, Vec<_>) = addresses
-        .into_iter()
-        .partition(|a| a.is_ipv6() == first_is_v6);
+    let (first, second): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|a| a.is_ipv6() == first_is_v6);
     if only {
         return first;
     }
@@ -292,25 +250,10 @@ mod tests {
     #[test]
     fn families_take_turns() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let all = vec![
-            ip("::1"),
-            ip("::2"),
-            ip("10.0.0.1"),
-            ip("10.0.0.2"),
-            ip("10.0.0.3"),
-        ];
-        let texts = |family| {
-            order(all.clone(), family)
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
+        let all = vec![ip("::1"), ip("::2"), ip("10.0.0.1"), ip("10.0.0.2"), ip("10.0.0.3")];
+        let texts = |family| order(all.clone(), family).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(texts(Family::Any), "::1 10.0.0.1 ::2 10.0.0.2 10.0.0.3");
-        assert_eq!(
-            texts(Family::PreferV4),
-            "10.0.0.1 ::1 10.0.0.2 ::2 10.0.0.3"
-        );
+        assert_eq!(texts(Family::PreferV4), "10.0.0.1 ::1 10.0.0.2 ::2 10.0.0.3");
         assert_eq!(texts(Family::OnlyV6), "::1 ::2");
     }
 
@@ -321,10 +264,7 @@ mod tests {
         let server = Destination::new(Host::parse("127.0.0.1").unwrap(), port);
         let dialer = Dialer::default();
         let dead: IpAddr = "127.0.0.2".parse().unwrap();
-        dialer
-            .race(&[dead, "127.0.0.1".parse().unwrap()], &server)
-            .await
-            .unwrap();
+        dialer.race(&[dead, "127.0.0.1".parse().unwrap()], &server).await.unwrap();
         let error = dialer.race(&[dead], &server).await.unwrap_err();
         assert!(matches!(error, ConnectError::Refused { .. }), "{error}");
     }

@@ -39,8 +39,7 @@ impl Outbound {
         if let Some(reason) = &node.unsupported {
             return Err(reason.clone());
         }
-        let host = Host::parse(&node.address)
-            .map_err(|e| format!("the server address can't be used: {e}"))?;
+        let host = Host::parse(&node.address).map_err(|e| format!("the server address can't be used: {e}"))?;
         let server = Destination::new(host, node.port);
         match &node.protocol {
             Protocol::Socks(options) => socks::Socks::new(server, options).map(Self::Socks),
@@ -66,11 +65,7 @@ impl Outbound {
     }
 
     /// A stream to the target.
-    pub async fn connect(
-        &self,
-        dialer: &Dialer,
-        request: ConnectRequest,
-    ) -> Result<Connected, ConnectError> {
+    pub async fn connect(&self, dialer: &Dialer, request: ConnectRequest) -> Result<Connected, ConnectError> {
         match self {
             Self::Direct => direct::connect(dialer, request).await,
             Self::Block => Err(ConnectError::NotOffered("blocked".to_owned())),
@@ -85,9 +80,7 @@ impl Outbound {
             Self::Direct => Ok(direct::associate(dialer)),
             Self::Block => Err(ConnectError::NotOffered("blocked".to_owned())),
             Self::Socks(socks) => socks.associate(dialer).await,
-            Self::Http(_) => Err(ConnectError::NotOffered(
-                "an HTTP proxy carries no UDP".to_owned(),
-            )),
+            Self::Http(_) => Err(ConnectError::NotOffered("an HTTP proxy carries no UDP".to_owned())),
         }
     }
 }
@@ -129,10 +122,7 @@ pub struct Trace {
 impl Trace {
     /// A trace that starts now.
     pub fn start() -> Self {
-        Self {
-            started: Instant::now(),
-            phases: Vec::with_capacity(5),
-        }
+        Self { started: Instant::now(), phases: Vec::with_capacity(5) }
     }
 
     /// Records that `phase` has ended now.
@@ -221,11 +211,7 @@ impl ConnectError {
                 hint: "is this the right port and protocol?",
             };
         }
-        Self::Io {
-            server: server.to_string(),
-            phase,
-            source: Arc::new(error),
-        }
+        Self::Io { server: server.to_string(), phase, source: Arc::new(error) }
     }
 }
 

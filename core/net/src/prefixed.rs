@@ -34,11 +34,7 @@ impl<S> PrefixedStream<S> {
 }
 
 impl<S: Stream> AsyncRead for PrefixedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.prefix.is_empty() {
             return Pin::new(&mut self.inner).poll_read(cx, buf);
         }
@@ -54,11 +50,7 @@ impl<S: Stream> AsyncRead for PrefixedStream<S> {
 }
 
 impl<S: Stream> AsyncWrite for PrefixedStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }
 
@@ -85,11 +77,7 @@ impl<S: Stream> AsyncWrite for PrefixedStream<S> {
 
 impl<S: Stream> Stream for PrefixedStream<S> {
     fn raw_read(&self) -> Option<&TcpStream> {
-        if self.prefix.is_empty() {
-            self.inner.raw_read()
-        } else {
-            None
-        }
+        if self.prefix.is_empty() { self.inner.raw_read() } else { None }
     }
 
     fn raw_write(&self) -> Option<&TcpStream> {
@@ -97,11 +85,7 @@ impl<S: Stream> Stream for PrefixedStream<S> {
     }
 
     fn lend_read(&mut self) -> Option<&mut dyn LendRead> {
-        if self.prefix.is_empty() {
-            self.inner.lend_read()
-        } else {
-            None
-        }
+        if self.prefix.is_empty() { self.inner.lend_read() } else { None }
     }
 
     fn lend_write(&mut self) -> Option<&mut dyn LendWrite> {

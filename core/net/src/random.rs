@@ -7,10 +7,7 @@ use culvert_wire::random::Random;
 pub struct SystemRandom;
 
 impl Random for SystemRandom {
-    #[expect(
-        clippy::panic,
-        reason = "going on without randomness would send predictable keys"
-    )]
+    #[expect(clippy::panic, reason = "going on without randomness would send predictable keys")]
     fn fill(&mut self, buffer: &mut [u8]) {
         if aws_lc_rs::rand::fill(buffer).is_err() && getrandom::fill(buffer).is_err() {
             panic!("the system gives no random bytes");

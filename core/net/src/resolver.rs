@@ -56,9 +56,7 @@ type Cache = HashMap<Arc<str>, (Instant, Vec<IpAddr>)>;
 
 impl SystemResolver {
     fn lock(&self) -> std::sync::MutexGuard<'_, Cache> {
-        self.cache
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
@@ -67,11 +65,7 @@ impl SystemResolver {
                 return Ok(addresses.clone());
             }
         }
-        let found = tokio::net::lookup_host((name, 0))
-            .await
-            .map_err(|e| ResolveError {
-                reason: e.to_string(),
-            })?;
+        let found = tokio::net::lookup_host((name, 0)).await.map_err(|e| ResolveError { reason: e.to_string() })?;
         let mut addresses: Vec<IpAddr> = Vec::new();
         for address in found {
             if !addresses.contains(&address.ip()) {
@@ -79,9 +73,7 @@ impl SystemResolver {
             }
         }
         if addresses.is_empty() {
-            return Err(ResolveError {
-                reason: "the name has no address".to_owned(),
-            });
+            return Err(ResolveError { reason: "the name has no address".to_owned() });
         }
         let mut cache = self.lock();
         if cache.len() >= CACHE_LIMIT {
@@ -91,10 +83,7 @@ impl SystemResolver {
                 cache.clear();
             }
         }
-        cache.insert(
-            name.into(),
-            (Instant::now() + SYSTEM_TTL, addresses.clone()),
-        );
+        cache.insert(name.into(), (Instant::now() + SYSTEM_TTL, addresses.clone()));
         Ok(addresses)
     }
 }

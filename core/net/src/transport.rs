@@ -19,14 +19,8 @@ use crate::stream::BoxStream;
 pub fn check(transport: &Transport, tls: &Tls) -> Result<(), String> {
     security::check(tls)?;
     match transport {
-        Transport::Tcp {
-            header_type: None, ..
-        }
-        | Transport::Ws { .. } => Ok(()),
-        Transport::Tcp {
-            header_type: Some(kind),
-            ..
-        } if kind == "none" => Ok(()),
+        Transport::Tcp { header_type: None, .. } | Transport::Ws { .. } => Ok(()),
+        Transport::Tcp { header_type: Some(kind), .. } if kind == "none" => Ok(()),
         Transport::Tcp { .. } => Err("TCP with a disguise header is not supported yet".to_owned()),
         Transport::Httpupgrade { .. } => Err("HTTP Upgrade is not supported yet".to_owned()),
         Transport::Grpc { .. } => Err("gRPC is not supported yet".to_owned()),
@@ -77,16 +71,8 @@ pub async fn over(
         stream
     };
     match transport {
-        Transport::Ws {
-            host,
-            path,
-            early_data,
-            early_data_header,
-        } => {
-            let authority = host
-                .clone()
-                .or_else(|| tls.sni.clone())
-                .unwrap_or_else(|| server.to_string());
+        Transport::Ws { host, path, early_data, early_data_header } => {
+            let authority = host.clone().or_else(|| tls.sni.clone()).unwrap_or_else(|| server.to_string());
             let options = websocket::ClientOptions {
                 authority,
                 path: path.clone().unwrap_or_default(),
@@ -110,28 +96,20 @@ pub async fn over(
 fn server_name(server: &Destination, transport: &Transport, tls: &Tls) -> Host {
     let configured = tls.sni.as_deref().filter(|s| !s.is_empty());
     let host = match transport {
-        Transport::Ws { host, .. }
-        | Transport::Httpupgrade { host, .. }
-        | Transport::Xhttp { host, .. } => host.as_deref(),
+        Transport::Ws { host, .. } | Transport::Httpupgrade { host, .. } | Transport::Xhttp { host, .. } => {
+            host.as_deref()
+        }
         Transport::Grpc { authority, .. } => authority.as_deref(),
         Transport::Http { host, .. } => host.as_deref().and_then(|h| h.split(',').next()),
-        Transport::Tcp { .. }
-        | Transport::Kcp { .. }
-        | Transport::Quic { .. }
-        | Transport::Unknown { .. } => None,
+        Transport::Tcp { .. } | Transport::Kcp { .. } | Transport::Quic { .. } | Transport::Unknown { .. } => None,
     };
     let host = host.filter(|h| !h.is_empty()).map(strip_port);
-    configured
-        .or(host)
-        .and_then(|name| Host::parse(name).ok())
-        .unwrap_or_else(|| server.host.clone())
+    configured.or(host).and_then(|name| Host::parse(name).ok()).unwrap_or_else(|| server.host.clone())
 }
 
 fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => {
-            name
-        }
+        Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => name,
         Some(_) | None => host,
     }
 }

@@ -41,10 +41,7 @@ impl Open for Clear {
         if input.is_empty() {
             return Ok(Opened::NeedMore(1));
         }
-        Ok(Opened::Chunk {
-            consumed: input.len(),
-            payload: 0..input.len(),
-        })
+        Ok(Opened::Chunk { consumed: input.len(), payload: 0..input.len() })
     }
 
     fn transparent(&self) -> bool {

@@ -69,11 +69,7 @@ impl Reader {
             && matches!(&self.stage, Stage::Body(open) if open.transparent())
     }
 
-    pub(super) fn poll_fill<S: Stream>(
-        &mut self,
-        inner: &mut S,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<bool>> {
+    pub(super) fn poll_fill<S: Stream>(&mut self, inner: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         loop {
             if !self.ready.is_empty() {
                 return Poll::Ready(Ok(true));
@@ -92,23 +88,11 @@ impl Reader {
 
     /// Opens what lies in the buffer, as far as it goes.
     fn open(&mut self) -> io::Result<()> {
-        let Self {
-            stage,
-            buffer,
-            start,
-            end,
-            ready,
-            need,
-            ended,
-            ..
-        } = self;
+        let Self { stage, buffer, start, end, ready, need, ended, .. } = self;
         let empty: &mut [u8] = &mut [];
         let bytes = buffer.as_deref_mut().unwrap_or(empty);
         if let Stage::Header(response) = stage {
-            match response
-                .step(&mut bytes[*start..*end])
-                .map_err(io::Error::from_open)?
-            {
+            match response.step(&mut bytes[*start..*end]).map_err(io::Error::from_open)? {
                 Step::NeedMore(bytes) => {
                     *need = bytes;
                     return Ok(());
@@ -124,10 +108,7 @@ impl Reader {
         };
         *need = 1;
         while *start < *end && ready.len() < READY_LIMIT {
-            match open
-                .open(&mut bytes[*start..*end])
-                .map_err(io::Error::from_open)?
-            {
+            match open.open(&mut bytes[*start..*end]).map_err(io::Error::from_open)? {
                 Opened::NeedMore(bytes) => {
                     *need = bytes;
                     break;
@@ -149,11 +130,7 @@ impl Reader {
     }
 
     /// Receives once into the buffer; `false` at the end of the stream below.
-    fn poll_receive<S: Stream>(
-        &mut self,
-        inner: &mut S,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<bool>> {
+    fn poll_receive<S: Stream>(&mut self, inner: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let held = self.end - self.start;
         let need = self.need.max(held + 1);
         if need > NEED_LIMIT {
@@ -220,26 +197,17 @@ impl Reader {
 
     fn end_is_clean(&self) -> io::Result<()> {
         match &self.stage {
-            Stage::Header(response) => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                response.closed_hint(),
-            )),
-            Stage::Body(_) if self.start < self.end => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the connection ended in the middle of a chunk",
-            )),
+            Stage::Header(response) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, response.closed_hint())),
+            Stage::Body(_) if self.start < self.end => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended in the middle of a chunk"))
+            }
             Stage::Body(_) => Ok(()),
         }
     }
 
     pub(super) fn filled<'a>(&'a self, slices: &mut Vec<IoSlice<'a>>, limit: usize) {
         if let Some(buffer) = &self.buffer {
-            slices.extend(
-                self.ready
-                    .iter()
-                    .take(limit)
-                    .map(|range| IoSlice::new(&buffer[range.clone()])),
-            );
+            slices.extend(self.ready.iter().take(limit).map(|range| IoSlice::new(&buffer[range.clone()])));
         }
     }
 

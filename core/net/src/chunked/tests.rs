@@ -48,10 +48,7 @@ impl Open for Toy {
             return Ok(Opened::End { consumed: 3 });
         }
         input[2..2 + length].iter_mut().for_each(|b| *b = !*b);
-        Ok(Opened::Chunk {
-            consumed: length + 3,
-            payload: 2..2 + length,
-        })
+        Ok(Opened::Chunk { consumed: length + 3, payload: 2..2 + length })
     }
 }
 
@@ -63,17 +60,13 @@ fn header() -> Box<dyn Response> {
         if &input[..4] != b"HEAD" {
             return Err(OpenError::Malformed("no HEAD"));
         }
-        Ok(Step::Done {
-            consumed: 4,
-            open: Box::new(Toy { most: 16_384 }),
-        })
+        Ok(Step::Done { consumed: 4, open: Box::new(Toy { most: 16_384 }) })
     })
 }
 
 fn pair<A: Stream, B: Stream>(a: A, b: B) -> (ChunkedStream<A>, ChunkedStream<B>) {
     (
-        ChunkedStream::new(a, Box::new(Toy { most: 16_384 }), header())
-            .with_prefix(b"HEAD".to_vec()),
+        ChunkedStream::new(a, Box::new(Toy { most: 16_384 }), header()).with_prefix(b"HEAD".to_vec()),
         ChunkedStream::new(b, Box::new(Toy { most: 1000 }), header()).with_prefix(b"HEAD".to_vec()),
     )
 }
@@ -113,10 +106,7 @@ async fn header_goes_with_the_first_payload_in_one_write() {
     a.write_all(b"x").await.unwrap();
     let mut wire = [0; 64];
     let length = b.read(&mut wire).await.unwrap();
-    assert_eq!(
-        &wire[..length],
-        &[b'H', b'E', b'A', b'D', 0, 1, !b'x', 0x55]
-    );
+    assert_eq!(&wire[..length], &[b'H', b'E', b'A', b'D', 0, 1, !b'x', 0x55]);
 }
 
 #[tokio::test]
@@ -126,9 +116,7 @@ async fn header_goes_alone_when_only_the_server_speaks() {
     let server = tokio::spawn(async move {
         let mut wire = [0; 64];
         assert_eq!(b.read(&mut wire).await.unwrap(), 4);
-        b.write_all(&[b'H', b'E', b'A', b'D', 0, 1, !b'y', 0x55])
-            .await
-            .unwrap();
+        b.write_all(&[b'H', b'E', b'A', b'D', 0, 1, !b'y', 0x55]).await.unwrap();
         b
     });
     assert_eq!(a.read_u8().await.unwrap(), b'y');
@@ -141,10 +129,7 @@ async fn damage_and_early_ends_are_errors() {
         (&b"HEADx"[..], io::ErrorKind::UnexpectedEof),
         (b"HE", io::ErrorKind::UnexpectedEof),
         (b"HEAX", io::ErrorKind::InvalidData),
-        (
-            &[b'H', b'E', b'A', b'D', 0, 1, 9, 0x54],
-            io::ErrorKind::InvalidData,
-        ),
+        (&[b'H', b'E', b'A', b'D', 0, 1, 9, 0x54], io::ErrorKind::InvalidData),
     ] {
         let (a, mut b) = duplex(1 << 16);
         let mut a = ChunkedStream::new(a, Box::new(Toy { most: 10 }), header());
@@ -158,22 +143,12 @@ async fn damage_and_early_ends_are_errors() {
 #[tokio::test]
 async fn clear_stream_steps_aside_after_its_headers() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let client = TcpStream::connect(listener.local_addr().unwrap())
-        .await
-        .unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (mut server, _) = listener.accept().await.unwrap();
     let response = |input: &mut [u8]| {
-        Ok(if input.len() < 2 {
-            Step::NeedMore(2)
-        } else {
-            Step::Done {
-                consumed: 2,
-                open: Box::new(Clear),
-            }
-        })
+        Ok(if input.len() < 2 { Step::NeedMore(2) } else { Step::Done { consumed: 2, open: Box::new(Clear) } })
     };
-    let mut client = ChunkedStream::new(client, Box::new(Clear), Box::new(response))
-        .with_prefix(b"HEAD".to_vec());
+    let mut client = ChunkedStream::new(client, Box::new(Clear), Box::new(response)).with_prefix(b"HEAD".to_vec());
     assert!(client.raw_write().is_none());
     client.write_all(b"abc").await.unwrap();
     client.flush().await.unwrap();

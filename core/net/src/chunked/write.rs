@@ -83,11 +83,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn poll_room<S: Stream>(
-        &mut self,
-        inner: &mut S,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    pub(super) fn poll_room<S: Stream>(&mut self, inner: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.queued.is_empty() {
             ready!(self.poll_queued(inner, cx))?;
         }
@@ -128,10 +124,7 @@ impl Writer {
 
     pub(super) fn room<'a>(&'a mut self, slices: &mut Vec<IoSliceMut<'a>>, limit: usize) {
         let head = self.seal.head();
-        let places = self.places(
-            self.buffer.as_ref().map_or(0, |b| b.len()),
-            limit.min(PIECES),
-        );
+        let places = self.places(self.buffer.as_ref().map_or(0, |b| b.len()), limit.min(PIECES));
         self.lent = 0;
         let Some(buffer) = &mut self.buffer else {
             return;
@@ -139,9 +132,7 @@ impl Writer {
         let mut rest: &'a mut [u8] = buffer;
         let mut offset = 0;
         for (at, payload) in places {
-            let Some((_, tail)) =
-                std::mem::take(&mut rest).split_at_mut_checked(at + head - offset)
-            else {
+            let Some((_, tail)) = std::mem::take(&mut rest).split_at_mut_checked(at + head - offset) else {
                 return;
             };
             let Some((place, tail)) = tail.split_at_mut_checked(payload) else {
@@ -171,11 +162,7 @@ impl Writer {
         };
         for (at, place) in places {
             let payload = place.min(amount);
-            let sealed = self.seal.seal(
-                &mut buffer[at..at + head + place + tail],
-                payload,
-                &mut SystemRandom,
-            );
+            let sealed = self.seal.seal(&mut buffer[at..at + head + place + tail], payload, &mut SystemRandom);
             enqueue(&mut self.queued, at..at + sealed);
             self.fresh = at + sealed;
             amount -= payload;
@@ -251,11 +238,7 @@ impl Writer {
     }
 
     /// Sends everything, the prefix included, and flushes the stream below.
-    pub(super) fn poll_send<S: Stream>(
-        &mut self,
-        inner: &mut S,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    pub(super) fn poll_send<S: Stream>(&mut self, inner: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.prefix.is_empty() {
             self.queue_prefix();
         }
@@ -268,15 +251,9 @@ impl Writer {
     }
 
     /// Sends what a reader must not wait for: the queue, and the prefix once its moment is over.
-    pub(super) fn poll_waiting<S: Stream>(
-        &mut self,
-        inner: &mut S,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    pub(super) fn poll_waiting<S: Stream>(&mut self, inner: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.prefix.is_empty() && self.queued.is_empty() {
-            let patience = self
-                .patience
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(PREFIX_PATIENCE)));
+            let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(PREFIX_PATIENCE)));
             ready!(patience.as_mut().poll(cx));
         }
         if !self.is_waiting() {
@@ -285,11 +262,7 @@ impl Writer {
         self.poll_send(inner, cx)
     }
 
-    fn poll_queued<S: Stream>(
-        &mut self,
-        inner: &mut S,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_queued<S: Stream>(&mut self, inner: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.queued.is_empty() {
             let Some(buffer) = &self.buffer else { break };
             let sent = if self.queued.len() == 1 || !inner.is_write_vectored() {

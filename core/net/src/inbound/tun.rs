@@ -93,8 +93,7 @@ pub fn linux_queue(
     capabilities: culvert_netstack::device::Capabilities,
 ) -> OpenQueue {
     Box::new(move || {
-        let queue =
-            culvert_netstack::device::linux::TunQueue::new(descriptor, vnet_header, capabilities)?;
+        let queue = culvert_netstack::device::linux::TunQueue::new(descriptor, vnet_header, capabilities)?;
         Ok(Box::new(queue))
     })
 }
@@ -111,17 +110,10 @@ impl TunInbound {
     /// # Errors
     /// A thread can't be started. (A queue that can't be opened ends its shard: see
     /// [`TunInbound::stop`].)
-    pub fn start<T: TunDispatch>(
-        queues: Vec<OpenQueue>,
-        dispatch: &T,
-        limits: Limits,
-    ) -> io::Result<Self> {
+    pub fn start<T: TunDispatch>(queues: Vec<OpenQueue>, dispatch: &T, limits: Limits) -> io::Result<Self> {
         memory::return_large_blocks();
         let (stop, stopped) = watch::channel(false);
-        let mut inbound = Self {
-            stop,
-            shards: Vec::with_capacity(queues.len()),
-        };
+        let mut inbound = Self { stop, shards: Vec::with_capacity(queues.len()) };
         for (index, open) in queues.into_iter().enumerate() {
             let (dispatch, stopped) = (dispatch.clone(), stopped.clone());
             let shard = std::thread::Builder::new()
@@ -149,9 +141,7 @@ impl TunInbound {
         self.stop.send_replace(true);
         let mut result = Ok(());
         for shard in self.shards.drain(..) {
-            let ended = shard
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("a shard panicked")));
+            let ended = shard.join().unwrap_or_else(|_| Err(io::Error::other("a shard panicked")));
             result = result.and(ended);
         }
         result

@@ -27,10 +27,7 @@ pub async fn connect(dialer: &Dialer, request: ConnectRequest) -> Result<Connect
         let sent = stream.write_all(&request.first_payload).await;
         sent.map_err(|e| ConnectError::io(&request.destination, Phase::Dial, e))?;
     }
-    Ok(Connected {
-        stream: Box::new(stream),
-        trace,
-    })
+    Ok(Connected { stream: Box::new(stream), trace })
 }
 
 /// UDP sockets of this computer, one a family, opened when first needed.
@@ -44,10 +41,7 @@ pub fn associate(dialer: &Dialer) -> Associated {
         resolving: None,
         scratch: Vec::new(),
     };
-    Associated {
-        flow: Box::new(flow),
-        trace: Trace::start(),
-    }
+    Associated { flow: Box::new(flow), trace: Trace::start() }
 }
 
 type Resolving = Pin<Box<dyn Future<Output = Option<IpAddr>> + Send>>;
@@ -65,11 +59,7 @@ struct DirectDatagrams {
 }
 
 impl DirectDatagrams {
-    fn poll_address(
-        &mut self,
-        cx: &mut Context<'_>,
-        peer: &Destination,
-    ) -> Poll<Option<SocketAddr>> {
+    fn poll_address(&mut self, cx: &mut Context<'_>, peer: &Destination) -> Poll<Option<SocketAddr>> {
         if let Some(address) = peer.socket_address() {
             return Poll::Ready(Some(address));
         }
@@ -102,11 +92,7 @@ impl DirectDatagrams {
     }
 
     fn socket(&mut self, to: SocketAddr) -> io::Result<&UdpSocket> {
-        let socket = if to.is_ipv4() {
-            &mut self.v4
-        } else {
-            &mut self.v6
-        };
+        let socket = if to.is_ipv4() { &mut self.v4 } else { &mut self.v6 };
         match socket {
             Some(socket) => Ok(socket),
             empty => Ok(empty.insert(self.dialer.udp_socket(to.ip())?)),
@@ -115,11 +101,7 @@ impl DirectDatagrams {
 }
 
 impl DatagramFlow for DirectDatagrams {
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        batch: &mut VecDeque<Datagram>,
-    ) -> Poll<io::Result<usize>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, batch: &mut VecDeque<Datagram>) -> Poll<io::Result<usize>> {
         let mut sent = 0;
         while let Some(front) = batch.front() {
             let peer = front.peer.clone();
@@ -129,10 +111,7 @@ impl DatagramFlow for DirectDatagrams {
             if let Some(address) = address {
                 // An unreachable target or an oversized datagram is lost, as on any network.
                 if let Ok(socket) = self.socket(address) {
-                    if socket
-                        .poll_send_to(cx, &front.payload, address)
-                        .is_pending()
-                    {
+                    if socket.poll_send_to(cx, &front.payload, address).is_pending() {
                         break;
                     }
                 }
@@ -140,19 +119,10 @@ impl DatagramFlow for DirectDatagrams {
             batch.pop_front();
             sent += 1;
         }
-        if sent == 0 && !batch.is_empty() {
-            Poll::Pending
-        } else {
-            Poll::Ready(Ok(sent))
-        }
+        if sent == 0 && !batch.is_empty() { Poll::Pending } else { Poll::Ready(Ok(sent)) }
     }
 
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Vec<Datagram>,
-        limit: usize,
-    ) -> Poll<io::Result<usize>> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>, out: &mut Vec<Datagram>, limit: usize) -> Poll<io::Result<usize>> {
         let before = out.len();
         for socket in [&self.v4, &self.v6].into_iter().flatten() {
             while out.len() - before < limit {
@@ -162,15 +132,8 @@ impl DatagramFlow for DirectDatagrams {
                 self.scratch.resize(65_536, 0);
                 match socket.try_recv_from(&mut self.scratch) {
                     Ok((length, from)) => {
-                        let peer = self
-                            .sources
-                            .get(&from)
-                            .cloned()
-                            .unwrap_or_else(|| from.into());
-                        out.push(Datagram {
-                            peer,
-                            payload: BytesMut::from(&self.scratch[..length]),
-                        });
+                        let peer = self.sources.get(&from).cloned().unwrap_or_else(|| from.into());
+                        out.push(Datagram { peer, payload: BytesMut::from(&self.scratch[..length]) });
                     }
                     // An earlier datagram was refused (ICMP); nothing to tell anyone.
                     Err(_) => {}

@@ -30,35 +30,20 @@ impl Http {
         let password = options.password.as_ref().map_or("", |p| p.expose());
         let authorization = (options.username.is_some() || options.password.is_some())
             .then(|| STANDARD.encode(format!("{user}:{password}")));
-        Ok(Self {
-            server,
-            tls: options.tls.clone(),
-            authorization,
-        })
+        Ok(Self { server, tls: options.tls.clone(), authorization })
     }
 
     /// A tunnel to the target.
-    pub async fn connect(
-        &self,
-        dialer: &Dialer,
-        request: ConnectRequest,
-    ) -> Result<Connected, ConnectError> {
+    pub async fn connect(&self, dialer: &Dialer, request: ConnectRequest) -> Result<Connected, ConnectError> {
         let mut trace = Trace::start();
         let transport = node::Transport::default();
-        let stream =
-            transport::connect(dialer, &self.server, &transport, &self.tls, &mut trace).await?;
+        let stream = transport::connect(dialer, &self.server, &transport, &self.tls, &mut trace).await?;
         let tunnel = self.tunnel(stream, &request);
-        let stream = dialer
-            .phase(&self.server, Phase::Protocol, &mut trace, tunnel)
-            .await?;
+        let stream = dialer.phase(&self.server, Phase::Protocol, &mut trace, tunnel).await?;
         Ok(Connected { stream, trace })
     }
 
-    async fn tunnel(
-        &self,
-        mut stream: BoxStream,
-        request: &ConnectRequest,
-    ) -> Result<BoxStream, ConnectError> {
+    async fn tunnel(&self, mut stream: BoxStream, request: &ConnectRequest) -> Result<BoxStream, ConnectError> {
         let target = &request.destination;
         let mut head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
         if let Some(authorization) = &self.authorization {
@@ -81,49 +66,30 @@ impl Http {
                 }
                 Ok(httparse::Status::Partial) if answer.len() < HEAD_LIMIT => {}
                 Ok(httparse::Status::Partial) | Err(_) => {
-                    return Err(self.handshake(
-                        "the answer is no HTTP".to_owned(),
-                        "is this the port of an HTTP proxy?",
-                    ));
+                    return Err(
+                        self.handshake("the answer is no HTTP".to_owned(), "is this the port of an HTTP proxy?")
+                    );
                 }
             }
         };
         match status {
             200..=299 => {}
             407 => {
-                return Err(self.handshake(
-                    "HTTP 407".to_owned(),
-                    "the proxy wants another user name or password",
-                ));
+                return Err(self.handshake("HTTP 407".to_owned(), "the proxy wants another user name or password"));
             }
             code => {
-                return Err(ConnectError::Target {
-                    destination: target.to_string(),
-                    reason: format!("HTTP {code}"),
-                });
+                return Err(ConnectError::Target { destination: target.to_string(), reason: format!("HTTP {code}") });
             }
         }
         if !request.first_payload.is_empty() {
-            stream
-                .write_all(&request.first_payload)
-                .await
-                .map_err(failed)?;
+            stream.write_all(&request.first_payload).await.map_err(failed)?;
             stream.flush().await.map_err(failed)?;
         }
         let early = answer.split_off(length);
-        Ok(if early.is_empty() {
-            stream
-        } else {
-            Box::new(PrefixedStream::new(early.into(), stream))
-        })
+        Ok(if early.is_empty() { stream } else { Box::new(PrefixedStream::new(early.into(), stream)) })
     }
 
     fn handshake(&self, problem: String, hint: &'static str) -> ConnectError {
-        ConnectError::Handshake {
-            server: self.server.to_string(),
-            phase: Phase::Protocol,
-            problem,
-            hint,
-        }
+        ConnectError::Handshake { server: self.server.to_string(), phase: Phase::Protocol, problem, hint }
     }
 }

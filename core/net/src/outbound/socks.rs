@@ -36,31 +36,17 @@ impl Socks {
         let user = (options.username.is_some() || options.password.is_some()).then(|| {
             (
                 options.username.clone().unwrap_or_default(),
-                options
-                    .password
-                    .as_ref()
-                    .map_or_else(String::new, |p| p.expose().to_owned()),
+                options.password.as_ref().map_or_else(String::new, |p| p.expose().to_owned()),
             )
         });
-        if user
-            .as_ref()
-            .is_some_and(|(name, password)| name.len() > 255 || password.len() > 255)
-        {
+        if user.as_ref().is_some_and(|(name, password)| name.len() > 255 || password.len() > 255) {
             return Err("a SOCKS user name or password has at most 255 bytes".to_owned());
         }
-        Ok(Self {
-            server,
-            version,
-            user,
-        })
+        Ok(Self { server, version, user })
     }
 
     /// A stream to the target.
-    pub async fn connect(
-        &self,
-        dialer: &Dialer,
-        request: ConnectRequest,
-    ) -> Result<Connected, ConnectError> {
+    pub async fn connect(&self, dialer: &Dialer, request: ConnectRequest) -> Result<Connected, ConnectError> {
         let mut trace = Trace::start();
         let mut stream = dialer.connect(&self.server, &mut trace).await?;
         let negotiation = async {
@@ -68,48 +54,35 @@ impl Socks {
             if self.version == Version::V4 && matches!(target.host, Host::Name(_)) {
                 let found = dialer.addresses(&target.host).await?;
                 let v4 = found.into_iter().find(IpAddr::is_ipv4);
-                target.host = Host::Ip(v4.ok_or_else(|| {
-                    ConnectError::NotOffered("SOCKS 4 reaches IPv4 addresses only".to_owned())
-                })?);
+                target.host = Host::Ip(
+                    v4.ok_or_else(|| ConnectError::NotOffered("SOCKS 4 reaches IPv4 addresses only".to_owned()))?,
+                );
             }
             match self.version {
                 Version::V4 | Version::V4a => self.request_v4(&mut stream, &target).await?,
                 Version::V5 => {
-                    self.request_v5(&mut stream, Command::Connect, &target)
-                        .await?;
+                    self.request_v5(&mut stream, Command::Connect, &target).await?;
                 }
             }
             if !request.first_payload.is_empty() {
-                stream
-                    .write_all(&request.first_payload)
-                    .await
-                    .map_err(|e| self.io(e))?;
+                stream.write_all(&request.first_payload).await.map_err(|e| self.io(e))?;
             }
             Ok(())
         };
-        dialer
-            .phase(&self.server, Phase::Protocol, &mut trace, negotiation)
-            .await?;
-        Ok(Connected {
-            stream: Box::new(stream),
-            trace,
-        })
+        dialer.phase(&self.server, Phase::Protocol, &mut trace, negotiation).await?;
+        Ok(Connected { stream: Box::new(stream), trace })
     }
 
     /// A UDP association (SOCKS 5 only).
     pub async fn associate(&self, dialer: &Dialer) -> Result<Associated, ConnectError> {
         if self.version != Version::V5 {
-            return Err(ConnectError::NotOffered(
-                "SOCKS 4 carries no UDP".to_owned(),
-            ));
+            return Err(ConnectError::NotOffered("SOCKS 4 carries no UDP".to_owned()));
         }
         let mut trace = Trace::start();
         let mut control = dialer.connect(&self.server, &mut trace).await?;
         let anything = Destination::new(Host::Ip(IpAddr::from([0, 0, 0, 0])), 0);
         let negotiation = self.request_v5(&mut control, Command::UdpAssociate, &anything);
-        let bound = dialer
-            .phase(&self.server, Phase::Protocol, &mut trace, negotiation)
-            .await?;
+        let bound = dialer.phase(&self.server, Phase::Protocol, &mut trace, negotiation).await?;
         let far = control.peer_addr().map_err(|e| self.io(e))?;
         let ip = match bound.host {
             Host::Ip(ip) if !ip.is_unspecified() => ip,
@@ -117,39 +90,22 @@ impl Socks {
         };
         let relay = SocketAddr::new(ip, bound.port);
         let socket = dialer.udp_socket(relay.ip()).map_err(|e| self.io(e))?;
-        let flow = SocksDatagrams {
-            control,
-            socket,
-            relay,
-            scratch: Vec::new(),
-        };
-        Ok(Associated {
-            flow: Box::new(flow),
-            trace,
-        })
+        let flow = SocksDatagrams { control, socket, relay, scratch: Vec::new() };
+        Ok(Associated { flow: Box::new(flow), trace })
     }
 
-    async fn request_v4(
-        &self,
-        stream: &mut TcpStream,
-        target: &Destination,
-    ) -> Result<(), ConnectError> {
+    async fn request_v4(&self, stream: &mut TcpStream, target: &Destination) -> Result<(), ConnectError> {
         let user = self.user.as_ref().map_or("", |(name, _)| name.as_str());
-        let request = socks::request_v4(target, user).ok_or_else(|| {
-            ConnectError::NotOffered("SOCKS 4 reaches no IPv6 address".to_owned())
-        })?;
+        let request = socks::request_v4(target, user)
+            .ok_or_else(|| ConnectError::NotOffered("SOCKS 4 reaches no IPv6 address".to_owned()))?;
         stream.write_all(&request).await.map_err(|e| self.io(e))?;
         let mut answer = [0; 8];
-        stream
-            .read_exact(&mut answer)
-            .await
-            .map_err(|e| self.io(e))?;
+        stream.read_exact(&mut answer).await.map_err(|e| self.io(e))?;
         match answer {
             [0, 90, ..] => Ok(()),
-            [0, code, ..] => Err(ConnectError::Target {
-                destination: target.to_string(),
-                reason: format!("SOCKS 4 code {code}"),
-            }),
+            [0, code, ..] => {
+                Err(ConnectError::Target { destination: target.to_string(), reason: format!("SOCKS 4 code {code}") })
+            }
             _ => Err(self.broken()),
         }
     }
@@ -161,11 +117,7 @@ impl Socks {
         target: &Destination,
     ) -> Result<Destination, ConnectError> {
         let io = |e| self.io(e);
-        let greeting: &[u8] = if self.user.is_some() {
-            &[5, 2, 0, 2]
-        } else {
-            &[5, 1, 0]
-        };
+        let greeting: &[u8] = if self.user.is_some() { &[5, 2, 0, 2] } else { &[5, 1, 0] };
         stream.write_all(greeting).await.map_err(io)?;
         let mut chosen = [0; 2];
         stream.read_exact(&mut chosen).await.map_err(io)?;
@@ -180,24 +132,16 @@ impl Socks {
                 let mut answer = [0; 2];
                 stream.read_exact(&mut answer).await.map_err(io)?;
                 if answer[1] != 0 {
-                    return Err(self.handshake(
-                        "the proxy refused the login",
-                        "wrong user name or password?",
-                    ));
+                    return Err(self.handshake("the proxy refused the login", "wrong user name or password?"));
                 }
             }
             ([5, _], _) => {
-                return Err(self.handshake(
-                    "the proxy offers no common way to log in",
-                    "does it want a user name and password?",
-                ));
+                return Err(self
+                    .handshake("the proxy offers no common way to log in", "does it want a user name and password?"));
             }
             _ => return Err(self.broken()),
         }
-        stream
-            .write_all(&socks::request_v5(command, target))
-            .await
-            .map_err(io)?;
+        stream.write_all(&socks::request_v5(command, target)).await.map_err(io)?;
         let mut answer = Vec::with_capacity(64);
         loop {
             // Byte by byte at the end: what follows the answer belongs to the stream.
@@ -211,10 +155,7 @@ impl Socks {
         }
         let (reply, bound) = socks::parse_reply_v5(&answer).ok_or_else(|| self.broken())?;
         if reply != Reply::Succeeded {
-            return Err(ConnectError::Target {
-                destination: target.to_string(),
-                reason: reply.to_string(),
-            });
+            return Err(ConnectError::Target { destination: target.to_string(), reason: reply.to_string() });
         }
         Ok(bound)
     }
@@ -224,10 +165,7 @@ impl Socks {
     }
 
     fn broken(&self) -> ConnectError {
-        self.handshake(
-            "the answer is no SOCKS",
-            "is this the port of a SOCKS proxy?",
-        )
+        self.handshake("the answer is no SOCKS", "is this the port of a SOCKS proxy?")
     }
 
     fn handshake(&self, problem: &str, hint: &'static str) -> ConnectError {
@@ -249,11 +187,7 @@ struct SocksDatagrams {
 }
 
 impl DatagramFlow for SocksDatagrams {
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        batch: &mut VecDeque<Datagram>,
-    ) -> Poll<io::Result<usize>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, batch: &mut VecDeque<Datagram>) -> Poll<io::Result<usize>> {
         let mut sent = 0;
         while let Some(front) = batch.front() {
             self.scratch.clear();
@@ -269,19 +203,10 @@ impl DatagramFlow for SocksDatagrams {
             sent += 1;
         }
         self.scratch = Vec::new();
-        if sent == 0 && !batch.is_empty() {
-            Poll::Pending
-        } else {
-            Poll::Ready(Ok(sent))
-        }
+        if sent == 0 && !batch.is_empty() { Poll::Pending } else { Poll::Ready(Ok(sent)) }
     }
 
-    fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Vec<Datagram>,
-        limit: usize,
-    ) -> Poll<io::Result<usize>> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>, out: &mut Vec<Datagram>, limit: usize) -> Poll<io::Result<usize>> {
         let before = out.len();
         while out.len() - before < limit {
             if self.socket.poll_recv_ready(cx)?.is_pending() {
@@ -295,10 +220,7 @@ impl DatagramFlow for SocksDatagrams {
                 continue;
             }
             if let Some((peer, at)) = socks::parse_datagram(&self.scratch[..length]) {
-                out.push(Datagram {
-                    peer,
-                    payload: BytesMut::from(&self.scratch[at..length]),
-                });
+                out.push(Datagram { peer, payload: BytesMut::from(&self.scratch[at..length]) });
             }
         }
         self.scratch = Vec::new();

@@ -35,7 +35,5 @@ pub async fn connect(
 ) -> Result<BoxStream, ConnectError> {
     check(tls).map_err(ConnectError::NotOffered)?;
     let handshake = tls::connect(stream, server, name, tls, alpn);
-    dialer
-        .phase(server, Phase::Security, trace, handshake)
-        .await
+    dialer.phase(server, Phase::Security, trace, handshake).await
 }

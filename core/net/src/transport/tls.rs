@@ -10,10 +10,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
-    SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -67,17 +64,13 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match &self.trust {
-            Trust::Roots(roots) => {
-                roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-            }
+            Trust::Roots(roots) => roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
             Trust::Pinned(pins) => {
                 let hash = digest::digest(&digest::SHA256, end_entity);
                 if pins.iter().any(|pin| pin[..] == *hash.as_ref()) {
                     Ok(ServerCertVerified::assertion())
                 } else {
-                    Err(rustls::Error::InvalidCertificate(
-                        CertificateError::ApplicationVerificationFailure,
-                    ))
+                    Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
                 }
             }
             Trust::Anything => Ok(ServerCertVerified::assertion()),
@@ -90,12 +83,7 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(
-            message,
-            cert,
-            dss,
-            &self.provider.signature_verification_algorithms,
-        )
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -104,18 +92,11 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(
-            message,
-            cert,
-            dss,
-            &self.provider.signature_verification_algorithms,
-        )
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -145,9 +126,7 @@ fn client_config(tls: &Tls, alpn: &[&str]) -> Result<ClientConfig, String> {
     } else if tls.insecure {
         Trust::Anything
     } else {
-        let roots =
-            WebPkiServerVerifier::builder_with_provider(system_roots(), Arc::clone(&provider))
-                .build();
+        let roots = WebPkiServerVerifier::builder_with_provider(system_roots(), Arc::clone(&provider)).build();
         Trust::Roots(roots.map_err(|e| format!("this computer has no usable trusted roots: {e}"))?)
     };
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -157,14 +136,9 @@ fn client_config(tls: &Tls, alpn: &[&str]) -> Result<ClientConfig, String> {
         .with_custom_certificate_verifier(Arc::new(Verifier { trust, provider }))
         .with_no_client_auth();
     config.alpn_protocols = if tls.alpn.is_empty() {
-        alpn.iter()
-            .map(|protocol| protocol.as_bytes().to_vec())
-            .collect()
+        alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect()
     } else {
-        tls.alpn
-            .iter()
-            .map(|protocol| protocol.as_bytes().to_vec())
-            .collect()
+        tls.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect()
     };
     config.enable_sni = !tls.disable_sni;
     Ok(config)
@@ -176,10 +150,8 @@ type CachedConfigs = Vec<(Tls, Vec<String>, Arc<ClientConfig>)>;
 fn cached_config(tls: &Tls, alpn: &[&str]) -> Result<Arc<ClientConfig>, String> {
     const LIMIT: usize = 64;
     static CONFIGS: OnceLock<std::sync::Mutex<CachedConfigs>> = OnceLock::new();
-    let mut configs = CONFIGS
-        .get_or_init(std::sync::Mutex::default)
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut configs =
+        CONFIGS.get_or_init(std::sync::Mutex::default).lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((.., config)) = configs.iter().find(|(t, a, _)| t == tls && a == alpn) {
         return Ok(Arc::clone(config));
     }
@@ -187,11 +159,7 @@ fn cached_config(tls: &Tls, alpn: &[&str]) -> Result<Arc<ClientConfig>, String> 
     if configs.len() >= LIMIT {
         configs.remove(0);
     }
-    configs.push((
-        tls.clone(),
-        alpn.iter().map(|a| (*a).to_owned()).collect(),
-        Arc::clone(&config),
-    ));
+    configs.push((tls.clone(), alpn.iter().map(|a| (*a).to_owned()).collect(), Arc::clone(&config)));
     Ok(config)
 }
 
@@ -217,59 +185,31 @@ pub async fn connect(
 
 /// Turns a failed handshake into its cause.
 fn explain(error: io::Error, server: &Destination) -> ConnectError {
-    let inner = error
-        .get_ref()
-        .and_then(|e| e.downcast_ref::<rustls::Error>());
+    let inner = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
     if let Some(rustls::Error::InvalidCertificate(problem)) = inner {
-        return ConnectError::Certificate {
-            server: server.to_string(),
-            reason: certificate_problem(problem),
-        };
+        return ConnectError::Certificate { server: server.to_string(), reason: certificate_problem(problem) };
     }
     let (problem, hint) = match inner {
-        Some(error) => (
-            error.to_string(),
-            "is this the right port, and does the server speak TLS there?",
+        Some(error) => (error.to_string(), "is this the right port, and does the server speak TLS there?"),
+        None if error.kind() == io::ErrorKind::UnexpectedEof || error.kind() == io::ErrorKind::ConnectionReset => (
+            "the server closed the connection during the TLS handshake".to_owned(),
+            "wrong server name, or something on the way blocks it?",
         ),
-        None if error.kind() == io::ErrorKind::UnexpectedEof
-            || error.kind() == io::ErrorKind::ConnectionReset =>
-        {
-            (
-                "the server closed the connection during the TLS handshake".to_owned(),
-                "wrong server name, or something on the way blocks it?",
-            )
-        }
         None => {
-            return ConnectError::Io {
-                server: server.to_string(),
-                phase: Phase::Security,
-                source: Arc::new(error),
-            };
+            return ConnectError::Io { server: server.to_string(), phase: Phase::Security, source: Arc::new(error) };
         }
     };
-    ConnectError::Handshake {
-        server: server.to_string(),
-        phase: Phase::Security,
-        problem,
-        hint,
-    }
+    ConnectError::Handshake { server: server.to_string(), phase: Phase::Security, problem, hint }
 }
 
 fn certificate_problem(problem: &CertificateError) -> String {
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "a foreign, open enum with its own wording"
-    )]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign, open enum with its own wording")]
     match problem {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "it has expired".to_owned()
-        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "it is not valid yet (is this computer's clock right?)".to_owned()
         }
-        CertificateError::UnknownIssuer => {
-            "no authority that this computer trusts has signed it".to_owned()
-        }
+        CertificateError::UnknownIssuer => "no authority that this computer trusts has signed it".to_owned(),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another name".to_owned()
         }
@@ -295,13 +235,8 @@ impl Acceptor {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
-        config.alpn_protocols = alpn
-            .iter()
-            .map(|protocol| protocol.as_bytes().to_vec())
-            .collect();
-        Ok(Self {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-        })
+        config.alpn_protocols = alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
 
     /// The server's handshake.

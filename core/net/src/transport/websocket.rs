@@ -46,28 +46,17 @@ pub async fn connect(
     options: ClientOptions,
     trace: &mut Trace,
 ) -> Result<BoxStream, ConnectError> {
-    if [&options.authority, &options.path]
-        .iter()
-        .any(|text| text.bytes().any(|b| b <= b' ' || b == 0x7f))
-    {
+    if [&options.authority, &options.path].iter().any(|text| text.bytes().any(|b| b <= b' ' || b == 0x7f)) {
         return Err(ConnectError::NotOffered(
             "the WebSocket host or path holds a space or control character".to_owned(),
         ));
     }
     if options.early_data > 0 {
-        return Ok(Box::new(EarlyStream {
-            state: Early::Waiting {
-                stream: Some(stream),
-                options,
-                reader: None,
-            },
-        }));
+        return Ok(Box::new(EarlyStream { state: Early::Waiting { stream: Some(stream), options, reader: None } }));
     }
     let upgrade = async {
         upgrade(stream, &options, &[]).await.map_err(|error| {
-            if error.kind() == io::ErrorKind::InvalidData
-                || error.kind() == io::ErrorKind::UnexpectedEof
-            {
+            if error.kind() == io::ErrorKind::InvalidData || error.kind() == io::ErrorKind::UnexpectedEof {
                 return ConnectError::Handshake {
                     server: server.to_string(),
                     phase: Phase::Transport,
@@ -75,16 +64,10 @@ pub async fn connect(
                     hint: "do the WebSocket path and host match the server's?",
                 };
             }
-            ConnectError::Io {
-                server: server.to_string(),
-                phase: Phase::Transport,
-                source: Arc::new(error),
-            }
+            ConnectError::Io { server: server.to_string(), phase: Phase::Transport, source: Arc::new(error) }
         })
     };
-    let stream = dialer
-        .phase(server, Phase::Transport, trace, upgrade)
-        .await?;
+    let stream = dialer.phase(server, Phase::Transport, trace, upgrade).await?;
     Ok(Box::new(stream))
 }
 
@@ -94,27 +77,15 @@ fn accept_key(key: &str) -> String {
     STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
 }
 
-async fn upgrade(
-    mut stream: BoxStream,
-    options: &ClientOptions,
-    early: &[u8],
-) -> io::Result<WebSocket> {
+async fn upgrade(mut stream: BoxStream, options: &ClientOptions, early: &[u8]) -> io::Result<WebSocket> {
     let key = STANDARD.encode(SystemRandom.array::<16>());
-    let slash = if options.path.starts_with('/') {
-        ""
-    } else {
-        "/"
-    };
+    let slash = if options.path.starts_with('/') { "" } else { "/" };
     let mut request = format!(
         "GET {slash}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n",
         options.path, options.authority,
     );
     if !early.is_empty() {
-        let header = options
-            .early_data_header
-            .as_deref()
-            .filter(|h| !h.is_empty())
-            .unwrap_or(EARLY_HEADER);
+        let header = options.early_data_header.as_deref().filter(|h| !h.is_empty()).unwrap_or(EARLY_HEADER);
         request.push_str(&format!("{header}: {}\r\n", URL_SAFE_NO_PAD.encode(early)));
     }
     request.push_str("\r\n");
@@ -123,15 +94,11 @@ async fn upgrade(
     let (head, rest) = read_head(&mut stream).await?;
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut response = httparse::Response::new(&mut headers);
-    response
-        .parse(&head)
-        .map_err(|_| bad("the server's answer is no HTTP"))?;
+    response.parse(&head).map_err(|_| bad("the server's answer is no HTTP"))?;
     match response.code {
         Some(101) => {}
         Some(code) => {
-            return Err(bad(&format!(
-                "the server answered HTTP {code} instead of switching to WebSocket"
-            )));
+            return Err(bad(&format!("the server answered HTTP {code} instead of switching to WebSocket")));
         }
         None => return Err(bad("the server's answer has no status")),
     }
@@ -147,8 +114,7 @@ type WebSocket = ChunkedStream<BoxStream>;
 
 fn websocket(stream: BoxStream, role: Role, received: &[u8]) -> WebSocket {
     let open = NoHeader::new(Box::new(FrameOpen::default()));
-    ChunkedStream::new(stream, Box::new(FrameSeal::new(role)), Box::new(open))
-        .with_received(received)
+    ChunkedStream::new(stream, Box::new(FrameSeal::new(role)), Box::new(open)).with_received(received)
 }
 
 /// Reads up to and with the empty line; what came behind it is returned apart.
@@ -173,10 +139,7 @@ async fn read_head(stream: &mut BoxStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
 }
 
 fn header<'a>(headers: &[httparse::Header<'a>], name: &str) -> Option<&'a str> {
-    headers
-        .iter()
-        .find(|h| h.name.eq_ignore_ascii_case(name))
-        .and_then(|h| std::str::from_utf8(h.value).ok())
+    headers.iter().find(|h| h.name.eq_ignore_ascii_case(name)).and_then(|h| std::str::from_utf8(h.value).ok())
 }
 
 fn bad(problem: &str) -> io::Error {
@@ -189,16 +152,9 @@ pub async fn accept(mut stream: BoxStream, path: &str) -> io::Result<BoxStream> 
     let (head, rest) = read_head(&mut stream).await?;
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
-    let parsed = request
-        .parse(&head)
-        .is_ok_and(|status| status.is_complete());
+    let parsed = request.parse(&head).is_ok_and(|status| status.is_complete());
     let key = header(request.headers, "sec-websocket-key");
-    let asked = request
-        .path
-        .unwrap_or_default()
-        .split('?')
-        .next()
-        .unwrap_or_default();
+    let asked = request.path.unwrap_or_default().split('?').next().unwrap_or_default();
     let (Some(key), true) = (key, parsed && request.method == Some("GET")) else {
         refuse(&mut stream, "400 Bad Request").await?;
         return Err(bad("no WebSocket upgrade"));
@@ -232,10 +188,7 @@ pub async fn accept(mut stream: BoxStream, path: &str) -> io::Result<BoxStream> 
     if early.is_empty() {
         return Ok(Box::new(stream));
     }
-    Ok(Box::new(crate::prefixed::PrefixedStream::new(
-        early.into(),
-        stream,
-    )))
+    Ok(Box::new(crate::prefixed::PrefixedStream::new(early.into(), stream)))
 }
 
 async fn refuse(stream: &mut BoxStream, status: &str) -> io::Result<()> {
@@ -289,12 +242,7 @@ impl EarlyStream {
     /// Starts the upgrade with the first written bytes; returns how many were taken.
     fn start(&mut self, first: &[u8]) -> Option<usize> {
         const TAKE: usize = 64 << 10;
-        let Early::Waiting {
-            stream,
-            options,
-            reader,
-        } = &mut self.state
-        else {
+        let Early::Waiting { stream, options, reader } = &mut self.state else {
             return None;
         };
         let stream = stream.take()?;
@@ -319,22 +267,14 @@ impl EarlyStream {
 }
 
 impl AsyncRead for EarlyStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let open = ready!(self.poll_open(cx))?;
         Pin::new(open).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for EarlyStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if let Some(taken) = self.start(buf) {
             return Poll::Ready(Ok(taken));
         }

@@ -38,20 +38,13 @@ struct Guard {
 
 impl Guard {
     fn with<R>(&self, now: Instant, act: impl FnOnce(&mut AnyFlow<'_>) -> R) -> Option<R> {
-        self.shard
-            .stack
-            .borrow_mut()
-            .flow(self.id, now)
-            .map(|mut flow| act(&mut flow))
+        self.shard.stack.borrow_mut().flow(self.id, now).map(|mut flow| act(&mut flow))
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.shard
-            .stack
-            .borrow_mut()
-            .forget(self.id, Instant::now());
+        self.shard.stack.borrow_mut().forget(self.id, Instant::now());
         self.shard.note_blocked();
     }
 }
@@ -104,10 +97,7 @@ pub(super) async fn serve<T: TunDispatch>(
         down: Direction::Open,
         unflushed: first_len > 0,
         received_any: false,
-        timer: Timer {
-            sleep: None,
-            armed: None,
-        },
+        timer: Timer { sleep: None, armed: None },
         last_moved: Instant::now(),
     }
     .await;
@@ -239,12 +229,7 @@ impl Future for Relay {
 }
 
 impl Relay {
-    fn turn(
-        &mut self,
-        flow: &mut AnyFlow<'_>,
-        now: Instant,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Broken> {
+    fn turn(&mut self, flow: &mut AnyFlow<'_>, now: Instant, cx: &mut Context<'_>) -> Result<(), Broken> {
         if self.outlet.observer.poll_closed(cx).is_ready() {
             return Err(Broken::Outbound);
         }
@@ -252,12 +237,7 @@ impl Relay {
         self.move_down(flow, now, cx)
     }
 
-    fn move_up(
-        &mut self,
-        flow: &mut AnyFlow<'_>,
-        now: Instant,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Broken> {
+    fn move_up(&mut self, flow: &mut AnyFlow<'_>, now: Instant, cx: &mut Context<'_>) -> Result<(), Broken> {
         let stream = &mut self.outlet.stream;
         while self.up == Direction::Open {
             match flow.readable() {
@@ -298,12 +278,7 @@ impl Relay {
         Ok(())
     }
 
-    fn move_down(
-        &mut self,
-        flow: &mut AnyFlow<'_>,
-        now: Instant,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Broken> {
+    fn move_down(&mut self, flow: &mut AnyFlow<'_>, now: Instant, cx: &mut Context<'_>) -> Result<(), Broken> {
         let stream = &mut self.outlet.stream;
         let mut reads = 0;
         while self.down == Direction::Open {
@@ -380,10 +355,7 @@ struct Timer {
 impl Timer {
     fn arm(&mut self, now: Instant, deadline: Option<Instant>, cx: &mut Context<'_>) {
         let Some(deadline) = deadline else { return };
-        if self
-            .armed
-            .is_some_and(|armed| armed > now && armed <= deadline)
-        {
+        if self.armed.is_some_and(|armed| armed > now && armed <= deadline) {
             return;
         }
         let at = tokio::time::Instant::from_std(deadline);

@@ -58,9 +58,7 @@ pub(super) fn run<T: TunDispatch>(
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = LocalSet::new();
     let served = async {
         let stack = Stack::new(open()?, limits, Box::new(SystemRandom), Instant::now());
@@ -96,11 +94,7 @@ async fn read<T: TunDispatch>(shard: &Rc<Shard>, dispatch: &Rc<T>) -> io::Result
         .await?;
         let now = Instant::now();
         let count = {
-            let mut arrivals = Batch {
-                now,
-                new_flows: &mut new_flows,
-                mappings: &mut shard.mappings.borrow_mut(),
-            };
+            let mut arrivals = Batch { now, new_flows: &mut new_flows, mappings: &mut shard.mappings.borrow_mut() };
             let mut stack = shard.stack.borrow_mut();
             let count = stack.receive(now, BATCH, &mut arrivals)?;
             if let Some(error) = stack.take_refusal() {

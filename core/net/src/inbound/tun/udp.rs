@@ -67,34 +67,20 @@ pub(super) struct Mappings {
 
 impl Mappings {
     /// Takes a datagram from the application.
-    pub(super) fn push(
-        &mut self,
-        now: Instant,
-        source: SocketAddr,
-        destination: SocketAddr,
-        payload: &[u8],
-    ) {
-        let key = Key {
-            source,
-            dns: destination.port() == DNS_PORT,
-        };
+    pub(super) fn push(&mut self, now: Instant, source: SocketAddr, destination: SocketAddr, payload: &[u8]) {
+        let key = Key { source, dns: destination.port() == DNS_PORT };
         let state = match self.by_key.get(&key) {
             Some(state) => state.clone(),
             None => self.begin(now, key, destination),
         };
         let mut state = state.borrow_mut();
-        if state.waiting.len() >= MAX_WAITING
-            || state.waiting_bytes + payload.len() > MAX_WAITING_BYTES
-        {
+        if state.waiting.len() >= MAX_WAITING || state.waiting_bytes + payload.len() > MAX_WAITING_BYTES {
             self.dropped += 1;
             return;
         }
         state.waiting_bytes += payload.len();
         state.active = now;
-        state.waiting.push_back(Datagram {
-            peer: Destination::from(destination),
-            payload: BytesMut::from(payload),
-        });
+        state.waiting.push_back(Datagram { peer: Destination::from(destination), payload: BytesMut::from(payload) });
         if let Some(waker) = state.waker.take() {
             waker.wake();
         }
@@ -102,10 +88,7 @@ impl Mappings {
 
     fn begin(&mut self, now: Instant, key: Key, first: SocketAddr) -> Rc<RefCell<State>> {
         if self.by_key.len() >= MAX_MAPPINGS {
-            let idlest = self
-                .by_key
-                .iter()
-                .min_by_key(|(_, state)| state.borrow().active);
+            let idlest = self.by_key.iter().min_by_key(|(_, state)| state.borrow().active);
             if let Some(key) = idlest.map(|(key, _)| *key)
                 && let Some(state) = self.by_key.remove(&key)
             {
@@ -124,11 +107,7 @@ impl Mappings {
             evicted: false,
         }));
         self.by_key.insert(key, state.clone());
-        self.new.push(Mapping {
-            key,
-            first,
-            state: state.clone(),
-        });
+        self.new.push(Mapping { key, first, state: state.clone() });
         state
     }
 
@@ -154,11 +133,7 @@ pub(super) async fn serve<T: TunDispatch>(shard: Rc<Shard>, dispatch: Rc<T>, map
         }
     }
     let mut mappings = shard.mappings.borrow_mut();
-    if mappings
-        .by_key
-        .get(&key)
-        .is_some_and(|known| Rc::ptr_eq(known, &state))
-    {
+    if mappings.by_key.get(&key).is_some_and(|known| Rc::ptr_eq(known, &state)) {
         mappings.by_key.remove(&key);
     }
 }
@@ -167,24 +142,14 @@ fn refuse(shard: &Shard, key: Key, state: &RefCell<State>) {
     let mut stack = shard.stack.borrow_mut();
     for datagram in state.borrow_mut().waiting.drain(..) {
         if let Some(destination) = datagram.peer.socket_address() {
-            stack.refuse_udp(
-                key.source,
-                destination,
-                datagram.payload.len(),
-                Refusal::Port,
-            );
+            stack.refuse_udp(key.source, destination, datagram.payload.len(), Refusal::Port);
         }
     }
     drop(stack);
     shard.note_blocked();
 }
 
-async fn carry(
-    shard: &Shard,
-    key: Key,
-    state: &RefCell<State>,
-    mut flow: BoxDatagramFlow,
-) -> io::Result<()> {
+async fn carry(shard: &Shard, key: Key, state: &RefCell<State>, mut flow: BoxDatagramFlow) -> io::Result<()> {
     let limit = if key.dns { DNS_IDLE_LIMIT } else { IDLE_LIMIT };
     let mut received = Vec::with_capacity(BATCH);
     let mut idle = pin!(tokio::time::sleep(limit));
@@ -220,11 +185,7 @@ async fn carry(
     .await
 }
 
-fn poll_send(
-    state: &RefCell<State>,
-    flow: &mut BoxDatagramFlow,
-    cx: &mut Context<'_>,
-) -> io::Result<()> {
+fn poll_send(state: &RefCell<State>, flow: &mut BoxDatagramFlow, cx: &mut Context<'_>) -> io::Result<()> {
     let mut state = state.borrow_mut();
     let state = &mut *state;
     while !state.waiting.is_empty() {
@@ -234,11 +195,7 @@ fn poll_send(
             Poll::Pending => break,
         }
     }
-    state.waiting_bytes = state
-        .waiting
-        .iter()
-        .map(|datagram| datagram.payload.len())
-        .sum();
+    state.waiting_bytes = state.waiting.iter().map(|datagram| datagram.payload.len()).sum();
     match &state.waker {
         Some(known) if known.will_wake(cx.waker()) => {}
         _ => state.waker = Some(cx.waker().clone()),
@@ -252,10 +209,7 @@ fn deliver(shard: &Shard, to: SocketAddr, datagrams: &[Datagram]) {
     let mut stack = shard.stack.borrow_mut();
     let mut payloads: Vec<&[u8]> = Vec::with_capacity(datagrams.len());
     for same_peer in datagrams.chunk_by(|a, b| a.peer == b.peer) {
-        if let Some(from) = same_peer
-            .first()
-            .and_then(|first| first.peer.socket_address())
-        {
+        if let Some(from) = same_peer.first().and_then(|first| first.peer.socket_address()) {
             payloads.clear();
             payloads.extend(same_peer.iter().map(|datagram| &datagram.payload[..]));
             stack.send_udp(from, to, &payloads);
