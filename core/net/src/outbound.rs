@@ -3,6 +3,7 @@
 pub mod direct;
 pub mod http;
 pub mod socks;
+pub mod vision;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

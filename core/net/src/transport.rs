@@ -4,6 +4,8 @@
 //! top (see [`crate::chunked::ChunkedStream`]). The stream may delay a handshake of the framing
 //! until its first write, to carry those bytes along (early data); adapters never have to know.
 
+pub mod browser_tls;
+pub mod reality;
 pub mod security;
 pub mod tls;
 pub mod websocket;

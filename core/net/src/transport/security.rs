@@ -3,7 +3,7 @@
 use culvert_profile::node::Tls;
 use culvert_wire::{Destination, Host};
 
-use super::tls;
+use super::{browser_tls, reality, tls};
 use crate::dial::Dialer;
 use crate::outbound::{ConnectError, Phase, Trace};
 use crate::stream::BoxStream;
@@ -14,8 +14,11 @@ pub fn check(tls: &Tls) -> Result<(), String> {
     if !tls.enabled {
         return Ok(());
     }
-    if tls.reality.is_some() {
-        return Err("REALITY is not supported yet".to_owned());
+    if let Some(reality) = &tls.reality {
+        reality::check(tls, reality)?;
+    }
+    if tls.fingerprint.is_some() {
+        browser_tls::browser(tls)?;
     }
     if tls.ech.is_some() {
         return Err("Encrypted ClientHello is not supported yet".to_owned());
@@ -34,6 +37,16 @@ pub async fn connect(
     trace: &mut Trace,
 ) -> Result<BoxStream, ConnectError> {
     check(tls).map_err(ConnectError::NotOffered)?;
-    let handshake = tls::connect(stream, server, name, tls, alpn);
+    let handshake = async {
+        if let Some(options) = &tls.reality {
+            let connection = reality::connect(stream, server, name, tls, options).await?;
+            return Ok(Box::new(connection.into_stream()) as BoxStream);
+        }
+        if tls.fingerprint.is_some() {
+            let connection = browser_tls::connect(stream, server, name, tls, alpn).await?;
+            return Ok(Box::new(connection.into_stream()) as BoxStream);
+        }
+        tls::connect(stream, server, name, tls, alpn).await
+    };
     dialer.phase(server, Phase::Security, trace, handshake).await
 }

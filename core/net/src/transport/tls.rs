@@ -119,21 +119,32 @@ fn pins(text: &str) -> Result<Vec<[u8; 32]>, String> {
         .collect()
 }
 
-fn client_config(tls: &Tls, alpn: &[&str]) -> Result<ClientConfig, String> {
+/// What judges a server's certificate by these options.
+pub(super) fn verifier(tls: &Tls) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    static SYSTEM: OnceLock<Result<Arc<WebPkiServerVerifier>, String>> = OnceLock::new();
     let provider = provider();
     let trust = if let Some(text) = &tls.pin_sha256 {
         Trust::Pinned(pins(text)?)
     } else if tls.insecure {
         Trust::Anything
     } else {
-        let roots = WebPkiServerVerifier::builder_with_provider(system_roots(), Arc::clone(&provider)).build();
-        Trust::Roots(roots.map_err(|e| format!("this computer has no usable trusted roots: {e}"))?)
+        let roots = SYSTEM.get_or_init(|| {
+            WebPkiServerVerifier::builder_with_provider(system_roots(), Arc::clone(&provider))
+                .build()
+                .map_err(|e| format!("this computer has no usable trusted roots: {e}"))
+        });
+        Trust::Roots(roots.clone()?)
     };
-    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+    Ok(Arc::new(Verifier { trust, provider }))
+}
+
+fn client_config(tls: &Tls, alpn: &[&str]) -> Result<ClientConfig, String> {
+    let verifier = verifier(tls)?;
+    let mut config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier { trust, provider }))
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     config.alpn_protocols = if tls.alpn.is_empty() {
         alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect()
@@ -200,6 +211,15 @@ fn explain(error: io::Error, server: &Destination) -> ConnectError {
         }
     };
     ConnectError::Handshake { server: server.to_string(), phase: Phase::Security, problem, hint }
+}
+
+/// What is wrong with a certificate, in words.
+pub(super) fn certificate_reason(error: &rustls::Error) -> String {
+    if let rustls::Error::InvalidCertificate(problem) = error {
+        certificate_problem(problem)
+    } else {
+        error.to_string()
+    }
 }
 
 fn certificate_problem(problem: &CertificateError) -> String {
