@@ -55,7 +55,10 @@ impl Autostart {
 
     fn check(&self) -> Result<(), AutostartError> {
         let wrong = |why: &str| {
-            Err(AutostartError { what: self.id.clone(), source: std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_owned()) })
+            Err(AutostartError {
+                what: self.id.clone(),
+                source: std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_owned()),
+            })
         };
         let good = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
         if self.id.is_empty() || !self.id.chars().all(good) || self.id.starts_with('.') {

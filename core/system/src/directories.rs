@@ -16,7 +16,9 @@ const SOCKET_NAME_ROOM: usize = 24;
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// No home folder.
-    #[error("the home folder of this user is unknown: set HOME (Windows: APPDATA and LOCALAPPDATA) to an absolute path")]
+    #[error(
+        "the home folder of this user is unknown: set HOME (Windows: APPDATA and LOCALAPPDATA) to an absolute path"
+    )]
     NoHome,
     /// A folder can't be made or has the wrong owner or rights.
     #[error("the folder {path} can't be used: {source}")]
@@ -52,7 +54,10 @@ impl Directories {
         Self::from_environment(|name| std::env::var_os(name), std::env::home_dir())
     }
 
-    fn from_environment(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<Self, DirectoryError> {
+    fn from_environment(
+        variable: impl Fn(&str) -> Option<OsString>,
+        home: Option<PathBuf>,
+    ) -> Result<Self, DirectoryError> {
         // The XDG rules say that a relative path is to be ignored; an empty one is relative.
         let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         if let Some(all) = absolute("CULVERT_HOME") {
@@ -223,7 +228,9 @@ mod tests {
 
     #[test]
     fn xdg_folders_win_and_relative_ones_are_ignored() {
-        let found = find(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "data"), ("XDG_CACHE_HOME", "")], None).unwrap();
+        let found =
+            find(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "data"), ("XDG_CACHE_HOME", "")], None)
+                .unwrap();
         assert_eq!(found.config, Path::new("/c/culvert"));
         assert_eq!(found.data, Path::new("/h/.local/share/culvert"));
         assert_eq!(found.state, Path::new("/h/.local/state/culvert"));
@@ -234,7 +241,10 @@ mod tests {
     fn odd_homes() {
         // A service without HOME, an empty one, a relative one: the user database answers.
         for variables in [&[][..], &[("HOME", "")], &[("HOME", "here")]] {
-            assert_eq!(find(variables, Some("/from/passwd")).unwrap().config, Path::new("/from/passwd/.config/culvert"));
+            assert_eq!(
+                find(variables, Some("/from/passwd")).unwrap().config,
+                Path::new("/from/passwd/.config/culvert")
+            );
         }
         assert!(matches!(find(&[], None), Err(DirectoryError::NoHome)));
         assert!(matches!(find(&[("HOME", "")], Some("")), Err(DirectoryError::NoHome)));
@@ -247,7 +257,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let text = folder.path().to_str().unwrap();
-        assert_eq!(find(&[("HOME", "/h"), ("XDG_RUNTIME_DIR", text)], None).unwrap().runtime, folder.path().join("culvert"));
+        assert_eq!(
+            find(&[("HOME", "/h"), ("XDG_RUNTIME_DIR", text)], None).unwrap().runtime,
+            folder.path().join("culvert")
+        );
         // Open to others, absent, or too long for a socket: elsewhere.
         let long = folder.path().join("x".repeat(90));
         fs::create_dir(&long).unwrap();

@@ -28,3 +28,14 @@ use windows as os;
 mod macos;
 #[cfg(target_os = "macos")]
 use macos as os;
+
+// The texts that the tools and interfaces of the other systems speak are read by code that any system can test.
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/networksetup.rs"]
+mod macos_networksetup;
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/pcblist.rs"]
+mod macos_pcblist;
+#[cfg(all(test, not(target_os = "windows")))]
+#[path = "windows/proxy_values.rs"]
+mod windows_proxy_values;

@@ -84,7 +84,12 @@ impl ProcessLookup {
     ///
     /// # Errors
     /// When the system's tables can't be read.
-    pub fn owner_of(&self, transport: Transport, local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketOwner>, LookupError> {
+    pub fn owner_of(
+        &self,
+        transport: Transport,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Option<SocketOwner>, LookupError> {
         self.inner.owner_of(transport, unmap(local), unmap(remote))
     }
 

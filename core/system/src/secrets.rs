@@ -62,10 +62,14 @@ pub enum SecretsError {
     #[error("the keyring is locked ({0}); unlock it and try again")]
     Locked(String),
     /// Sealed rows exist, and the keyring that has their key isn't reachable.
-    #[error("the secrets were sealed with a key in a keyring that isn't reachable ({0}); start the keyring, or open them with the passphrase")]
+    #[error(
+        "the secrets were sealed with a key in a keyring that isn't reachable ({0}); start the keyring, or open them with the passphrase"
+    )]
     Absent(String),
     /// Sealed rows exist, the keyring is open, and their key isn't in it.
-    #[error("the key that the secrets were sealed with is in neither the keyring nor {0}; open them with the passphrase")]
+    #[error(
+        "the key that the secrets were sealed with is in neither the keyring nor {0}; open them with the passphrase"
+    )]
     Lost(PathBuf),
     /// What was found isn't a key.
     #[error("what {0} holds as Culvert's key is not one; it has been left as it is")]
@@ -111,7 +115,10 @@ impl OsKeyring {
     }
 
     /// Runs `work` on a thread of its own: a keyring that waits for the person can't be interrupted.
-    fn within_limit<T: Send + 'static>(&self, work: impl FnOnce(&keyring::Entry) -> Result<T, keyring::Error> + Send + 'static) -> Outcome<T> {
+    fn within_limit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&keyring::Entry) -> Result<T, keyring::Error> + Send + 'static,
+    ) -> Outcome<T> {
         let (sender, receiver) = sync_channel(1);
         let (service, account) = (self.service.clone(), self.account.clone());
         let spawned = std::thread::Builder::new().name("keyring".into()).spawn(move || {
@@ -148,7 +155,9 @@ fn sort<T>(error: &keyring::Error) -> Outcome<T> {
             Err(why) => why.to_string(),
         }),
         // Several entries: which one sealed the rows is not ours to guess.
-        keyring::Error::Ambiguous(entries) => Outcome::Locked(format!("it holds {} entries of that name", entries.len())),
+        keyring::Error::Ambiguous(entries) => {
+            Outcome::Locked(format!("it holds {} entries of that name", entries.len()))
+        }
         other => Outcome::Absent(other.to_string()),
     }
 }

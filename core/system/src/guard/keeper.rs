@@ -38,8 +38,11 @@ struct Running {
 impl Keeper {
     /// Starts a guard and waits until it is ready.
     pub(crate) fn start(command: GuardCommand, state: PathBuf, owner: String) -> Result<Self, GuardError> {
-        let shared =
-            Arc::new(Shared { stopping: AtomicBool::new(false), guarded: AtomicBool::new(false), running: Mutex::new(None) });
+        let shared = Arc::new(Shared {
+            stopping: AtomicBool::new(false),
+            guarded: AtomicBool::new(false),
+            running: Mutex::new(None),
+        });
         let (ready, is_ready) = sync_channel(1);
         let (finish, finished) = sync_channel(1);
         let keeper = Self { shared: Arc::clone(&shared), finished };
@@ -96,7 +99,13 @@ impl Shared {
     }
 }
 
-fn keep(shared: &Shared, command: &GuardCommand, state: &std::path::Path, owner: &str, ready: &SyncSender<Result<(), GuardError>>) {
+fn keep(
+    shared: &Shared,
+    command: &GuardCommand,
+    state: &std::path::Path,
+    owner: &str,
+    ready: &SyncSender<Result<(), GuardError>>,
+) {
     let mut pause = Duration::from_millis(50);
     let mut first = true;
     while !shared.stopping() {

@@ -65,7 +65,9 @@ fn text(entry: &Autostart) -> String {
 /// Desktops switch an entry off by one of two keys.
 fn starts(text: &str, entry: &Autostart) -> bool {
     let line = |wanted: &str| text.lines().any(|line| line.trim_end() == wanted);
-    line(&format!("Exec={}", value(&command(entry)))) && !line("Hidden=true") && !line("X-GNOME-Autostart-enabled=false")
+    line(&format!("Exec={}", value(&command(entry))))
+        && !line("Hidden=true")
+        && !line("X-GNOME-Autostart-enabled=false")
 }
 
 /// Quoting of the `Exec` key: each word in quotes, with the four characters escaped that mean something in them, and

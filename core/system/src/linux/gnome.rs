@@ -45,7 +45,11 @@ impl Backend for Gnome {
     }
 
     fn wanted(&self, target: &ProxyTarget, _present: &Values) -> Vec<Wanted> {
-        let one = |role, key: String, value: String| Wanted { scope: NAME.into(), role, change: Change { key, value: Some(value) } };
+        let one = |role, key: String, value: String| Wanted {
+            scope: NAME.into(),
+            role,
+            change: Change { key, value: Some(value) },
+        };
         let mut wanted = Vec::new();
         for kind in KINDS {
             wanted.push(one(Role::Endpoint, format!("{SCHEMA}.{kind} host"), quoted(&target.host.to_string())));
@@ -73,7 +77,10 @@ impl Backend for Gnome {
     fn write(&self, changes: &[Change]) -> Result<(), BackendError> {
         for change in changes {
             let Some((schema, key)) = change.key.split_once(' ') else {
-                return Err(BackendError::Failed { what: "gsettings", why: format!("{} is not a key of it", change.key) });
+                return Err(BackendError::Failed {
+                    what: "gsettings",
+                    why: format!("{} is not a key of it", change.key),
+                });
             };
             let mut command = command("gsettings");
             match &change.value {
@@ -134,22 +141,24 @@ mod tests {
 
     #[test]
     fn the_tools_outputs_are_understood() {
-        let values = parse_list("org.gnome.system.proxy ignore-hosts ['localhost', '::1']\norg.gnome.system.proxy.http host ''\nnoise\n");
+        let values = parse_list(
+            "org.gnome.system.proxy ignore-hosts ['localhost', '::1']\norg.gnome.system.proxy.http host ''\nnoise\n",
+        );
         assert_eq!(values.get(IGNORE).map(String::as_str), Some("['localhost', '::1']"));
         assert_eq!(values.get("org.gnome.system.proxy.http host").map(String::as_str), Some("''"));
         let set = parse_dump("[/]\nmode='manual'\n\n[http]\nhost='a=b'\nport=1\n");
-        assert_eq!(set.into_iter().collect::<Vec<_>>(), [
-            "org.gnome.system.proxy mode",
-            "org.gnome.system.proxy.http host",
-            "org.gnome.system.proxy.http port"
-        ]);
+        assert_eq!(
+            set.into_iter().collect::<Vec<_>>(),
+            ["org.gnome.system.proxy mode", "org.gnome.system.proxy.http host", "org.gnome.system.proxy.http port"]
+        );
     }
 
     #[test]
     fn switched_on_last() {
         let wanted = Gnome.wanted(&ProxyTarget::new([127, 0, 0, 1].into(), 2080), &Values::new());
         assert_eq!(wanted.last().map(|wanted| wanted.change.key.as_str()), Some(MODE));
-        let values: Values = wanted.into_iter().filter_map(|wanted| Some((wanted.change.key, wanted.change.value?))).collect();
+        let values: Values =
+            wanted.into_iter().filter_map(|wanted| Some((wanted.change.key, wanted.change.value?))).collect();
         assert_eq!(Gnome.endpoint(&values), Some("127.0.0.1:2080".parse().unwrap()));
     }
 }

@@ -28,7 +28,8 @@ pub(crate) struct Kde {
 /// Whether this is a session of KDE.
 pub(crate) fn is_session() -> bool {
     std::env::var_os("KDE_FULL_SESSION").is_some()
-        || std::env::var("XDG_CURRENT_DESKTOP").is_ok_and(|desktops| desktops.split(':').any(|desktop| desktop.eq_ignore_ascii_case("kde")))
+        || std::env::var("XDG_CURRENT_DESKTOP")
+            .is_ok_and(|desktops| desktops.split(':').any(|desktop| desktop.eq_ignore_ascii_case("kde")))
 }
 
 impl Kde {
@@ -176,7 +177,10 @@ fn edit(text: &str, changes: &[Change]) -> String {
         if line.starts_with('[') {
             inside = line.trim_end() == GROUP;
         }
-        let change = inside.then(|| split(line)).flatten().and_then(|(key, _, _)| changes.iter().find(|change| change.key == key));
+        let change = inside
+            .then(|| split(line))
+            .flatten()
+            .and_then(|(key, _, _)| changes.iter().find(|change| change.key == key));
         match change {
             None => lines.push(line.to_owned()),
             Some(change) => {
@@ -279,15 +283,22 @@ mod tests {
     #[test]
     fn an_edit_and_its_undoing_leave_the_text_as_it_was() {
         let kde = Kde { file: PathBuf::new() };
-        let wanted: Vec<Change> =
-            kde.wanted(&ProxyTarget::new([127, 0, 0, 1].into(), 2080), &Values::new()).into_iter().map(|wanted| wanted.change).collect();
-        for text in [TEXT, "", "[Other]\na=b\n", "[Proxy Settings]\n", "[Proxy Settings]\nProxyType=0\n[Other]\na=b\n"] {
+        let wanted: Vec<Change> = kde
+            .wanted(&ProxyTarget::new([127, 0, 0, 1].into(), 2080), &Values::new())
+            .into_iter()
+            .map(|wanted| wanted.change)
+            .collect();
+        for text in [TEXT, "", "[Other]\na=b\n", "[Proxy Settings]\n", "[Proxy Settings]\nProxyType=0\n[Other]\na=b\n"]
+        {
             let before = parse(text);
             let edited = edit(text, &wanted);
             let now = parse(&edited);
             check_kept(NAME, &wanted, &now).unwrap();
             assert_eq!(kde.endpoint(&now), Some("127.0.0.1:2080".parse().unwrap()));
-            let back: Vec<Change> = wanted.iter().map(|change| Change { key: change.key.clone(), value: before.get(&change.key).cloned() }).collect();
+            let back: Vec<Change> = wanted
+                .iter()
+                .map(|change| Change { key: change.key.clone(), value: before.get(&change.key).cloned() })
+                .collect();
             let restored = edit(&edited, &back);
             assert_eq!(parse(&restored), before);
             if text.contains(GROUP) {
@@ -299,7 +310,10 @@ mod tests {
     #[test]
     fn other_groups_are_left_alone_and_doubles_go() {
         let text = "[Proxy Settings]\nProxyType=1\nProxyType=3\n[Proxy Settings][Sub]\nProxyType=7\n";
-        assert_eq!(edit(text, &[set("ProxyType", Some("0"))]), "[Proxy Settings]\nProxyType=0\n[Proxy Settings][Sub]\nProxyType=7\n");
+        assert_eq!(
+            edit(text, &[set("ProxyType", Some("0"))]),
+            "[Proxy Settings]\nProxyType=0\n[Proxy Settings][Sub]\nProxyType=7\n"
+        );
         assert_eq!(edit(text, &[set("ProxyType", None)]), "[Proxy Settings]\n[Proxy Settings][Sub]\nProxyType=7\n");
     }
 }

@@ -122,7 +122,8 @@ fn read_all(kernel: &OwnedFd, buffer: &mut [u8]) -> io::Result<NetworkChange> {
 fn parse(mut messages: &[u8]) -> NetworkChange {
     let mut change = NetworkChange::default();
     while let Some(header) = messages.get(..HEADER) {
-        let length = usize::try_from(u32::from_ne_bytes([header[0], header[1], header[2], header[3]])).unwrap_or(usize::MAX);
+        let length =
+            usize::try_from(u32::from_ne_bytes([header[0], header[1], header[2], header[3]])).unwrap_or(usize::MAX);
         let Some(body) = messages.get(HEADER..length) else {
             break;
         };
@@ -185,7 +186,9 @@ mod tests {
                     println!("skipped: no network namespace can be made here");
                     assert!(std::env::var_os("CULVERT_REQUIRE_PEERS").is_none());
                 }
-                Ok(output) => panic!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)),
+                Ok(output) => {
+                    panic!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+                }
                 Err(error) => {
                     println!("skipped: unshare: {error}");
                     assert!(std::env::var_os("CULVERT_REQUIRE_PEERS").is_none());

@@ -22,7 +22,12 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    pub(crate) fn owner_of(&self, transport: Transport, local: SocketAddr, remote: SocketAddr) -> Result<Option<SocketOwner>, LookupError> {
+    pub(crate) fn owner_of(
+        &self,
+        transport: Transport,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Option<SocketOwner>, LookupError> {
         let found = match transport {
             Transport::Tcp => sock_diag::tcp_by_ends(local, remote),
             Transport::Udp => udp(local, remote),
@@ -31,7 +36,11 @@ impl Lookup {
         Ok(found.map(|socket| self.owner(socket)))
     }
 
-    pub(crate) fn listener_on(&self, transport: Transport, address: SocketAddr) -> Result<Option<SocketOwner>, LookupError> {
+    pub(crate) fn listener_on(
+        &self,
+        transport: Transport,
+        address: SocketAddr,
+    ) -> Result<Option<SocketOwner>, LookupError> {
         let states = match transport {
             Transport::Tcp => States::Listen,
             Transport::Udp => States::All,
@@ -50,7 +59,8 @@ impl Lookup {
         let path = pid.and_then(program_of);
         let name = path.as_deref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
         // A kernel-shortened name is better than none (another user's process, a container's).
-        let name = name.or_else(|| Some(fs::read_to_string(format!("/proc/{}/comm", pid?)).ok()?.trim_end().to_owned()));
+        let name =
+            name.or_else(|| Some(fs::read_to_string(format!("/proc/{}/comm", pid?)).ok()?.trim_end().to_owned()));
         SocketOwner { pid, path, name, uid: Some(socket.uid), user }
     }
 

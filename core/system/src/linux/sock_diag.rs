@@ -77,7 +77,14 @@ fn family_of(address: IpAddr) -> u8 {
     u8::try_from(family.as_raw()).unwrap_or_default()
 }
 
-fn request(transport: Transport, family: u8, dump: bool, states: u32, local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+fn request(
+    transport: Transport,
+    family: u8,
+    dump: bool,
+    states: u32,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(REQUEST);
     let length = u32::try_from(REQUEST).unwrap_or_default();
     out.extend(length.to_ne_bytes());
@@ -126,7 +133,12 @@ fn exchange(request: &[u8], mut found: impl FnMut(Socket)) -> io::Result<()> {
 }
 
 fn open() -> io::Result<OwnedFd> {
-    let kernel = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
+    let kernel = rustix::net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        Some(netlink::SOCK_DIAG),
+    )?;
     // The kernel answers at once; this only keeps a surprise from becoming a hang.
     set_socket_timeout(&kernel, Timeout::Recv, Some(Duration::from_secs(1)))?;
     rustix::net::connect(&kernel, &netlink::SocketAddrNetlink::new(0, 0))?;
@@ -169,7 +181,11 @@ fn message(body: &[u8]) -> Option<Socket> {
     let ipv6 = i32::from(body[0]) == libc::AF_INET6;
     let address = |at: usize| -> Option<IpAddr> {
         let bytes: [u8; 16] = body.get(at..at + 16)?.try_into().ok()?;
-        Some(if ipv6 { IpAddr::V6(bytes.into()) } else { IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])) })
+        Some(if ipv6 {
+            IpAddr::V6(bytes.into())
+        } else {
+            IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+        })
     };
     let port = |at: usize| Some(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?));
     Some(Socket {

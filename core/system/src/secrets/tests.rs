@@ -62,7 +62,10 @@ fn no_key_is_made_while_sealed_rows_exist() {
     assert!(matches!(obtain(&Fake::new(State::Open(None)), &file, true, never), Err(SecretsError::Lost(_))));
     assert!(matches!(obtain(&Fake::new(State::Locked), &file, true, never), Err(SecretsError::Locked(_))));
     assert!(matches!(obtain(&Fake::new(State::Absent), &file, true, never), Err(SecretsError::Absent(_))));
-    assert!(matches!(obtain(&Fake::new(State::Open(Some(vec![1, 2]))), &file, false, never), Err(SecretsError::NotAKey(_))));
+    assert!(matches!(
+        obtain(&Fake::new(State::Open(Some(vec![1, 2]))), &file, false, never),
+        Err(SecretsError::NotAKey(_))
+    ));
     // Locked is not absent: no weaker place is chosen behind the person's back.
     assert!(matches!(obtain(&Fake::new(State::Locked), &file, false, never), Err(SecretsError::Locked(_))));
     assert!(!file.exists());

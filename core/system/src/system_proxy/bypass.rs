@@ -8,9 +8,20 @@ pub const LIMIT: usize = 256;
 /// This machine, the private networks and names of the local link.
 #[must_use]
 pub fn default_list() -> Vec<String> {
-    ["localhost", "*.local", "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "::1", "fe80::/10", "fc00::/7"]
-        .map(String::from)
-        .to_vec()
+    [
+        "localhost",
+        "*.local",
+        "127.0.0.0/8",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "169.254.0.0/16",
+        "::1",
+        "fe80::/10",
+        "fc00::/7",
+    ]
+    .map(String::from)
+    .to_vec()
 }
 
 /// Whether an entry is one we pass on: a name, `*.name`, an address or a network. Everything else (quotes, commas,
@@ -97,11 +108,32 @@ mod tests {
 
     #[test]
     fn windows_patterns_cover_the_networks() {
-        let list: Vec<String> = ["localhost", "10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12", "::1", "1.2.3.4", "fe80::/10", "1.2.3.252/30"]
-            .map(String::from)
-            .to_vec();
+        let list: Vec<String> = [
+            "localhost",
+            "10.0.0.0/8",
+            "192.168.0.0/16",
+            "172.16.0.0/12",
+            "::1",
+            "1.2.3.4",
+            "fe80::/10",
+            "1.2.3.252/30",
+        ]
+        .map(String::from)
+        .to_vec();
         let patterns = as_windows_patterns(&list);
-        for expected in ["localhost", "10.*", "192.168.*", "172.16.*", "172.31.*", "[::1]", "1.2.3.4", "[fe80:*", "1.2.3.252", "1.2.3.255", "<local>"] {
+        for expected in [
+            "localhost",
+            "10.*",
+            "192.168.*",
+            "172.16.*",
+            "172.31.*",
+            "[::1]",
+            "1.2.3.4",
+            "[fe80:*",
+            "1.2.3.252",
+            "1.2.3.255",
+            "<local>",
+        ] {
             assert!(patterns.iter().any(|pattern| pattern == expected), "{expected} in {patterns:?}");
         }
         assert!(!patterns.iter().any(|pattern| pattern == "172.32.*" || pattern == "172.15.*"));
@@ -109,7 +141,8 @@ mod tests {
 
     #[test]
     fn entries_that_could_break_a_dialect_are_left_out() {
-        let list: Vec<String> = ["ok.example", "a,b", "a;b", "it's", "a b", "", "\u{0}", "b\"", "例え.jp"].map(String::from).to_vec();
+        let list: Vec<String> =
+            ["ok.example", "a,b", "a;b", "it's", "a b", "", "\u{0}", "b\"", "例え.jp"].map(String::from).to_vec();
         assert_eq!(valid(&list).collect::<Vec<_>>(), ["ok.example", "例え.jp"]);
     }
 }

@@ -41,7 +41,8 @@ pub fn entries(backend: &str, wanted: Vec<Wanted>, present: &Values, old: &[Entr
     let mut out: Vec<Entry> = wanted
         .into_iter()
         .map(|Wanted { scope, role, change: Change { key, value } }| {
-            let standing = old.iter().find(|entry| entry.backend == backend && entry.key == key && entry.is_ours(present));
+            let standing =
+                old.iter().find(|entry| entry.backend == backend && entry.key == key && entry.is_ours(present));
             let (previous, mut ours) = match standing {
                 Some(entry) => (entry.previous.clone(), entry.ours.clone()),
                 None => (present.get(&key).cloned(), Vec::new()),
@@ -78,7 +79,10 @@ pub struct Restoration {
 pub fn restoration<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry> + Clone, present: &Values) -> Restoration {
     let taken_over = |scope: &str| {
         entries.clone().any(|entry| {
-            entry.role == Role::Endpoint && entry.scope == scope && !entry.is_ours(present) && !entry.is_previous(present)
+            entry.role == Role::Endpoint
+                && entry.scope == scope
+                && !entry.is_ours(present)
+                && !entry.is_previous(present)
         })
     };
     let mut out = Restoration::default();

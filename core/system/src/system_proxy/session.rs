@@ -181,13 +181,17 @@ impl SystemProxy {
         };
         let mut changed_by_others = Vec::new();
         let mut problems = Vec::new();
-        for backend in self.backends.iter().filter(|backend| active.entries.iter().any(|entry| entry.backend == backend.name())) {
+        for backend in
+            self.backends.iter().filter(|backend| active.entries.iter().any(|entry| entry.backend == backend.name()))
+        {
             match backend.read() {
                 Ok(present) => changed_by_others.extend(
                     active
                         .entries
                         .iter()
-                        .filter(|entry| entry.backend == backend.name() && !entry.ours.contains(&present.get(&entry.key).cloned()))
+                        .filter(|entry| {
+                            entry.backend == backend.name() && !entry.ours.contains(&present.get(&entry.key).cloned())
+                        })
                         .map(|entry| format!("{}/{}", entry.backend, entry.key)),
                 ),
                 Err(error) => problems.push(Problem { backend: backend.name().into(), error }),
@@ -219,11 +223,9 @@ impl SystemProxy {
         };
         match Journal::load(&self.directory).map_err(|source| self.journal_error(source))? {
             Stored::Nothing => Ok(Repair::Nothing),
-            Stored::Journal(journal) => {
-                settle(&self.directory, &journal.entries, |name| self.named(name))
-                    .map(Repair::Restored)
-                    .map_err(|source| self.journal_error(source))
-            }
+            Stored::Journal(journal) => settle(&self.directory, &journal.entries, |name| self.named(name))
+                .map(Repair::Restored)
+                .map_err(|source| self.journal_error(source)),
             Stored::Damaged(why) => self.clear_damaged(&why),
         }
     }
@@ -252,8 +254,12 @@ impl SystemProxy {
         let mut problems = Vec::new();
         let mut planned: Vec<(&dyn Backend, Vec<Change>)> = Vec::new();
         // Entries of backends that this session doesn't use stay in the journal for one that does.
-        let mut entries: Vec<Entry> =
-            active.entries.iter().filter(|entry| self.backends.iter().all(|backend| backend.name() != entry.backend)).cloned().collect();
+        let mut entries: Vec<Entry> = active
+            .entries
+            .iter()
+            .filter(|entry| self.backends.iter().all(|backend| backend.name() != entry.backend))
+            .cloned()
+            .collect();
         for backend in &self.backends {
             match backend.read() {
                 Ok(present) => {
@@ -314,7 +320,9 @@ impl SystemProxy {
                     tracing::warn!(%problem, "the system proxy could not be put back yet; the next start tries again");
                 }
             }
-            Err(error) => tracing::warn!(%error, "the system proxy could not be put back yet; the next start tries again"),
+            Err(error) => {
+                tracing::warn!(%error, "the system proxy could not be put back yet; the next start tries again")
+            }
         }
     }
 
@@ -329,7 +337,9 @@ impl SystemProxy {
             match outcome {
                 Ok(true) => cleared.push(backend.name()),
                 Ok(false) => {}
-                Err(error) => tracing::warn!(backend = backend.name(), %error, "the system proxy could not be looked at"),
+                Err(error) => {
+                    tracing::warn!(backend = backend.name(), %error, "the system proxy could not be looked at")
+                }
             }
         }
         let aside = Journal::put_aside(&self.directory).map_err(|source| self.journal_error(source))?;
@@ -408,7 +418,10 @@ pub(crate) fn settle<'a>(
     let mut restored = Restored::default();
     for name in names {
         let Some(backend) = find(name) else {
-            tracing::warn!(backend = name, "the journal of the system proxy names a setting that this system doesn't have");
+            tracing::warn!(
+                backend = name,
+                "the journal of the system proxy names a setting that this system doesn't have"
+            );
             continue;
         };
         match put_back(backend.get(), entries) {
@@ -434,7 +447,12 @@ fn put_back(backend: &dyn Backend, entries: &[Entry]) -> Result<(usize, Vec<Stri
     Ok((restoration.changes.len(), restoration.foreign))
 }
 
-fn plan_backend(backend: &dyn Backend, target: &ProxyTarget, present: &Values, old: &[Entry]) -> (Vec<Entry>, Vec<Change>) {
+fn plan_backend(
+    backend: &dyn Backend,
+    target: &ProxyTarget,
+    present: &Values,
+    old: &[Entry],
+) -> (Vec<Entry>, Vec<Change>) {
     let wanted = backend.wanted(target, present);
     let changes = wanted
         .iter()
