@@ -1,5 +1,6 @@
 //! The races of the system proxy: whoever dies, whenever, the person's own settings come back.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -192,13 +193,18 @@ fn killed_at_twenty_random_moments() {
         let changed = desk.setting() != BEFORE;
         on += u32::from(changed);
         core.kill();
-        let took = desk.wait_until_back(BACK_WITHIN);
+        let killed = Instant::now();
+        wait_for(BACK_WITHIN, "the settings to be back", || (desk.setting() == BEFORE).then_some(()));
         println!(
-            "round {round}: killed after {moment:?}, {}, back within {took:?}",
-            if changed { "changed" } else { "not yet changed" }
+            "round {round}: killed after {moment:?}, {}, back within {:?}",
+            if changed { "changed" } else { "not yet changed" },
+            killed.elapsed()
         );
-        // A core that comes after it finds nothing to do.
-        assert_eq!(desk.core().ask("repair").trim(), "Nothing");
+        // Killed between journal and guard, a core leaves a journal of nothing; the next one takes it away.
+        wait_for(PATIENCE, "the guard to be done", || desk.guards().is_empty().then_some(()));
+        let answer = desk.core().ask("repair");
+        assert!(answer.starts_with("Nothing") || answer.contains("values: 0, foreign: []"), "{answer}");
+        desk.assert_back();
     }
     println!("{on} of 20 kills found a changed setting");
 }

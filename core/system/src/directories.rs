@@ -70,14 +70,14 @@ impl Directories {
             });
         }
         let home = absolute("HOME").or_else(|| home.filter(|path| path.is_absolute()));
-        Self::of_system(absolute, home)
+        Self::of_system(absolute, home.as_deref())
     }
 
     #[cfg(not(any(windows, target_os = "macos")))]
-    fn of_system(absolute: impl Fn(&str) -> Option<PathBuf>, home: Option<PathBuf>) -> Result<Self, DirectoryError> {
+    fn of_system(absolute: impl Fn(&str) -> Option<PathBuf>, home: Option<&Path>) -> Result<Self, DirectoryError> {
         let folder = |name: &str, below_home: &str| {
             absolute(name)
-                .or_else(|| home.as_ref().map(|home| home.join(below_home)))
+                .or_else(|| home.map(|home| home.join(below_home)))
                 .map(|base| base.join("culvert"))
                 .ok_or(DirectoryError::NoHome)
         };
@@ -93,10 +93,10 @@ impl Directories {
     }
 
     #[cfg(windows)]
-    fn of_system(absolute: impl Fn(&str) -> Option<PathBuf>, home: Option<PathBuf>) -> Result<Self, DirectoryError> {
+    fn of_system(absolute: impl Fn(&str) -> Option<PathBuf>, home: Option<&Path>) -> Result<Self, DirectoryError> {
         let base = |name: &str, below_home: &str| {
             absolute(name)
-                .or_else(|| home.as_ref().map(|home| home.join(below_home)))
+                .or_else(|| home.map(|home| home.join(below_home)))
                 .map(|base| base.join("Culvert"))
                 .ok_or(DirectoryError::NoHome)
         };
@@ -113,7 +113,7 @@ impl Directories {
     }
 
     #[cfg(target_os = "macos")]
-    fn of_system(_absolute: impl Fn(&str) -> Option<PathBuf>, home: Option<PathBuf>) -> Result<Self, DirectoryError> {
+    fn of_system(_absolute: impl Fn(&str) -> Option<PathBuf>, home: Option<&Path>) -> Result<Self, DirectoryError> {
         let library = home.ok_or(DirectoryError::NoHome)?.join("Library");
         let support = library.join("Application Support/Culvert");
         Ok(Self {

@@ -137,12 +137,12 @@ pub fn run_with(
     if let Some(entry) = journal.entries.iter().find(|entry| find(&entry.backend).is_none()) {
         return Err(GuardError::UnknownBackend(entry.backend.clone()));
     }
-    {
+    let told = {
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{READY} {owner}")?;
-        out.flush()?;
-    }
-    if wait_for_the_core() {
+        writeln!(out, "{READY} {owner}").and_then(|()| out.flush())
+    };
+    // A core that can't be told has died while we started: then there is nothing to wait for.
+    if told.is_ok() && wait_for_the_core() {
         return Ok(GuardOutcome::Dismissed);
     }
     act(&state, &owner, find)

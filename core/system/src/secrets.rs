@@ -265,7 +265,6 @@ fn close_to_others(file: &std::fs::File, path: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the same shape on every system")]
 fn close_to_others(_file: &std::fs::File, _path: &Path) -> std::io::Result<()> {
     // The user's profile folders are closed to others by inheritance.
     Ok(())

@@ -81,10 +81,10 @@ impl Drop for Keeper {
             // None is running: the keeper is about to end, or rests before it would start another.
             None => return,
         }
-        if self.finished.recv_timeout(GONE_WITHIN).is_err() {
-            if let Some(running) = self.shared.running().as_mut() {
-                let _ = running.child.kill();
-            }
+        if self.finished.recv_timeout(GONE_WITHIN).is_err()
+            && let Some(running) = self.shared.running().as_mut()
+        {
+            let _ = running.child.kill();
         }
     }
 }

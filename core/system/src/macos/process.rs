@@ -10,7 +10,6 @@ use crate::process::{LookupError, SocketOwner, Transport, User, covers, unmap};
 pub(crate) struct Lookup;
 
 impl Lookup {
-    #[expect(clippy::unused_self, reason = "the same shape on every system")]
     pub(crate) fn owner_of(
         &self,
         transport: Transport,
@@ -28,7 +27,6 @@ impl Lookup {
         Ok(exact.or_else(loose).map(owner))
     }
 
-    #[expect(clippy::unused_self, reason = "the same shape on every system")]
     pub(crate) fn listener_on(
         &self,
         transport: Transport,

@@ -118,7 +118,6 @@ fn sync_directory(directory: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the same shape on every system")]
 fn sync_directory(_directory: &Path) -> std::io::Result<()> {
     // NTFS journals names itself, and Windows has no way to sync a folder.
     Ok(())

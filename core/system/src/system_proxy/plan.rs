@@ -76,7 +76,10 @@ pub struct Restoration {
 /// Only a value that still equals ours is put back. A switch stays when someone else has put another proxy beside
 /// it: turning that proxy off would undo their choice.
 #[must_use]
-pub fn restoration<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry> + Clone, present: &Values) -> Restoration {
+pub fn restoration<'a>(
+    entries: &(impl DoubleEndedIterator<Item = &'a Entry> + Clone),
+    present: &Values,
+) -> Restoration {
     let taken_over = |scope: &str| {
         entries.clone().any(|entry| {
             entry.role == Role::Endpoint

@@ -440,7 +440,7 @@ pub(crate) fn settle<'a>(
 
 fn put_back(backend: &dyn Backend, entries: &[Entry]) -> Result<(usize, Vec<String>), BackendError> {
     let present = backend.read()?;
-    let restoration = plan::restoration(entries.iter().filter(|entry| entry.backend == backend.name()), &present);
+    let restoration = plan::restoration(&entries.iter().filter(|entry| entry.backend == backend.name()), &present);
     if !restoration.changes.is_empty() {
         backend.write(&restoration.changes)?;
     }

@@ -9,7 +9,6 @@ use crate::process::{LookupError, SocketOwner, Transport, User, covers, unmap};
 pub(crate) struct Lookup;
 
 impl Lookup {
-    #[expect(clippy::unused_self, reason = "the same shape on every system")]
     pub(crate) fn owner_of(
         &self,
         transport: Transport,
@@ -23,7 +22,6 @@ impl Lookup {
         Ok(found.map(owner))
     }
 
-    #[expect(clippy::unused_self, reason = "the same shape on every system")]
     pub(crate) fn listener_on(
         &self,
         transport: Transport,

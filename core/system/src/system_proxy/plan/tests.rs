@@ -37,7 +37,7 @@ fn everything_comes_back_even_what_was_never_set() {
     let entries = entries("fake", wanted(2080), &before, &[]);
     let mut now = before.clone();
     write(&mut now, &wanted(2080));
-    let back = restoration(entries.iter(), &now);
+    let back = restoration(&entries.iter(), &now);
     assert_eq!(back.changes.first().map(|change| change.key.as_str()), Some("mode"), "off first");
     apply(&mut now, &back.changes);
     assert_eq!(now, before);
@@ -51,12 +51,12 @@ fn any_prefix_of_the_change_is_undone() {
     for written in 0..=wanted(2080).len() {
         let mut now = before.clone();
         write(&mut now, &wanted(2080)[..written]);
-        let back = restoration(entries.iter(), &now);
+        let back = restoration(&entries.iter(), &now);
         // …and so is any prefix of the undoing, by whoever comes next.
         for undone in 0..=back.changes.len() {
             let mut half = now.clone();
             apply(&mut half, &back.changes[..undone]);
-            let rest = restoration(entries.iter(), &half);
+            let rest = restoration(&entries.iter(), &half);
             assert!(rest.foreign.is_empty());
             apply(&mut half, &rest.changes);
             assert_eq!(half, before);
@@ -72,7 +72,7 @@ fn a_strangers_proxy_stays_on() {
     write(&mut now, &wanted(2080));
     now.insert("host".into(), "other.example".into());
     now.insert("port".into(), "3128".into());
-    let back = restoration(entries.iter(), &now);
+    let back = restoration(&entries.iter(), &now);
     apply(&mut now, &back.changes);
     assert_eq!(now, values(&[("mode", "manual"), ("host", "other.example"), ("port", "3128")]));
     assert_eq!(back.foreign, ["mode", "port", "host"]);
@@ -85,7 +85,7 @@ fn switched_off_by_hand_stays_off_and_the_rest_comes_back() {
     let mut now = before;
     write(&mut now, &wanted(2080));
     now.insert("mode".into(), "none".into());
-    let back = restoration(entries.iter(), &now);
+    let back = restoration(&entries.iter(), &now);
     apply(&mut now, &back.changes);
     assert_eq!(now, values(&[("mode", "none"), ("host", "a"), ("port", "1")]));
 }
@@ -100,7 +100,7 @@ fn a_change_of_port_keeps_the_first_previous_values_at_any_moment() {
     for written in 0..=wanted(2081).len() {
         let mut half = now.clone();
         write(&mut half, &wanted(2081)[..written]);
-        let back = restoration(second.iter(), &half);
+        let back = restoration(&second.iter(), &half);
         apply(&mut half, &back.changes);
         assert_eq!(half, before, "after {written} writes");
     }
