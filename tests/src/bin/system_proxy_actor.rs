@@ -21,7 +21,8 @@ fn main() {
     match role.as_ref().and_then(|role| role.to_str()) {
         Some("core") => {
             let state = PathBuf::from(arguments.next().unwrap_or_default());
-            core(state, arguments.next().unwrap_or_default().into_string().unwrap_or_default());
+            let setting = arguments.next().unwrap_or_default().into_string().unwrap_or_default();
+            core(state, &setting);
         }
         Some("guard") => {
             let setting = arguments.next().unwrap_or_default().into_string().unwrap_or_default();
@@ -34,10 +35,10 @@ fn main() {
     }
 }
 
-fn core(state: PathBuf, setting: String) {
-    let list = if setting == "os" { backends() } else { file_backend(&setting).into_iter().collect() };
+fn core(state: PathBuf, setting: &str) {
+    let list = if setting == "os" { backends() } else { file_backend(setting).into_iter().collect() };
     let program = std::env::var_os("CULVERT_TEST_GUARD").map(PathBuf::from).or_else(|| std::env::current_exe().ok());
-    let guard = GuardCommand::new(program.unwrap_or_default(), ["guard", &setting]);
+    let guard = GuardCommand::new(program.unwrap_or_default(), ["guard", setting]);
     let mut proxy = SystemProxy::with(state, list, guard);
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else {
