@@ -47,10 +47,7 @@ pub(crate) fn partial(source: IpAddr, destination: IpAddr, protocol: u8, length:
 /// The whole transport checksum over the pseudo-header and `bytes`, whose own field must be zero
 /// (to compute), or filled (then the result is zero when it is right).
 pub(crate) fn transport(source: IpAddr, destination: IpAddr, protocol: u8, bytes: &[u8]) -> u16 {
-    !fold(add(
-        pseudo(source, destination, protocol, bytes.len()),
-        bytes,
-    ))
+    !fold(add(pseudo(source, destination, protocol, bytes.len()), bytes))
 }
 
 #[cfg(test)]

@@ -32,12 +32,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// A device that only moves whole packets of at most `mtu` bytes.
     pub const fn plain(mtu: usize) -> Self {
-        Self {
-            mtu,
-            checksum: false,
-            tcp_segmentation: false,
-            udp_segmentation: false,
-        }
+        Self { mtu, checksum: false, tcp_segmentation: false, udp_segmentation: false }
     }
 }
 
@@ -51,11 +46,7 @@ pub trait Device {
     ///
     /// # Errors
     /// The device is gone or broken; the shard ends.
-    fn receive(
-        &mut self,
-        limit: usize,
-        each: &mut dyn FnMut(&mut [u8], Arrived),
-    ) -> io::Result<usize>;
+    fn receive(&mut self, limit: usize, each: &mut dyn FnMut(&mut [u8], Arrived)) -> io::Result<usize>;
 
     /// Sends the packet that begins [`HEADROOM`] bytes into `buffer`. `Ok(false)` means that the
     /// device is full: the packet was not taken and must be offered again.
@@ -82,11 +73,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).capabilities()
     }
 
-    fn receive(
-        &mut self,
-        limit: usize,
-        each: &mut dyn FnMut(&mut [u8], Arrived),
-    ) -> io::Result<usize> {
+    fn receive(&mut self, limit: usize, each: &mut dyn FnMut(&mut [u8], Arrived)) -> io::Result<usize> {
         (**self).receive(limit, each)
     }
 

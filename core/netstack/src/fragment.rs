@@ -54,11 +54,7 @@ impl Reassembly {
             source: header.source,
             destination: header.destination,
             // The protocol behind later pieces of IPv6 can't be known, and need not.
-            protocol: if header.source.is_ipv4() {
-                header.protocol
-            } else {
-                0
-            },
+            protocol: if header.source.is_ipv4() { header.protocol } else { 0 },
             identification: fragment.identification,
         };
         let end = fragment.offset + payload.len();
@@ -75,31 +71,16 @@ impl Reassembly {
                     let oldest = self.packets.remove(0);
                     self.bytes -= oldest.bytes.len();
                 }
-                self.packets.push(Partial {
-                    key,
-                    begun: now,
-                    bytes: Vec::new(),
-                    pieces: Vec::new(),
-                    total: None,
-                });
+                self.packets.push(Partial { key, begun: now, bytes: Vec::new(), pieces: Vec::new(), total: None });
                 self.packets.len() - 1
             }
         };
         let partial = self.packets.get_mut(index)?;
         let grown = end.saturating_sub(partial.bytes.len());
-        let overlaps = partial
-            .pieces
-            .iter()
-            .any(|&(from, to)| fragment.offset < to && from < end);
-        let contradicts = partial
-            .total
-            .is_some_and(|total| end > total || !fragment.more)
+        let overlaps = partial.pieces.iter().any(|&(from, to)| fragment.offset < to && from < end);
+        let contradicts = partial.total.is_some_and(|total| end > total || !fragment.more)
             || (!fragment.more && partial.bytes.len() > end);
-        if overlaps
-            || contradicts
-            || partial.pieces.len() == MAX_PIECES
-            || self.bytes + grown > MAX_BYTES
-        {
+        if overlaps || contradicts || partial.pieces.len() == MAX_PIECES || self.bytes + grown > MAX_BYTES {
             // Overlapping pieces are an attack or an accident; neither deserves the packet.
             self.retain(|partial| partial.key != key);
             return None;
@@ -120,13 +101,7 @@ impl Reassembly {
         let whole = self.packets.remove(index);
         self.bytes -= whole.bytes.len();
         let mut packet = vec![0; packet::ip_header_len(header.source)];
-        packet::write_ip(
-            &mut packet,
-            header.source,
-            header.destination,
-            header.protocol,
-            whole.bytes.len(),
-        );
+        packet::write_ip(&mut packet, header.source, header.destination, header.protocol, whole.bytes.len());
         packet.extend_from_slice(&whole.bytes);
         Some(packet)
     }

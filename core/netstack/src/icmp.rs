@@ -27,16 +27,12 @@ pub enum Refusal {
 /// Turns an echo request into its reply in place; false when `packet` is none.
 pub(crate) fn answer_echo(packet: &mut [u8], header: &Header) -> bool {
     let v4 = header.source.is_ipv4();
-    let (request, reply, protocol) = if v4 {
-        (ECHO_REQUEST, ECHO_REPLY, ICMP)
-    } else {
-        (V6_ECHO_REQUEST, V6_ECHO_REPLY, ICMPV6)
-    };
+    let (request, reply, protocol) =
+        if v4 { (ECHO_REQUEST, ECHO_REPLY, ICMP) } else { (V6_ECHO_REQUEST, V6_ECHO_REPLY, ICMPV6) };
     let Some(message) = packet.get_mut(header.payload..header.end) else {
         return false;
     };
-    if header.protocol != protocol || message.len() < 8 || message[0] != request || message[1] != 0
-    {
+    if header.protocol != protocol || message.len() < 8 || message[0] != request || message[1] != 0 {
         return false;
     }
     message[0] = reply;
@@ -89,11 +85,7 @@ pub(crate) fn refuse_datagram(
     udp[0..2].copy_from_slice(&source.port().to_be_bytes());
     udp[2..4].copy_from_slice(&destination.port().to_be_bytes());
     udp[4..6].copy_from_slice(&((8 + payload_len) as u16).to_be_bytes());
-    let sum = if v4 {
-        checksum::of(message)
-    } else {
-        checksum::transport(from, to, ICMPV6, message)
-    };
+    let sum = if v4 { checksum::of(message) } else { checksum::transport(from, to, ICMPV6, message) };
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     bytes
 }
@@ -105,11 +97,7 @@ mod tests {
     fn echo_request(source: IpAddr, destination: IpAddr) -> Vec<u8> {
         let ip_len = packet::ip_header_len(source);
         let mut bytes = vec![0; ip_len + 12];
-        let (protocol, kind) = if source.is_ipv4() {
-            (ICMP, ECHO_REQUEST)
-        } else {
-            (ICMPV6, V6_ECHO_REQUEST)
-        };
+        let (protocol, kind) = if source.is_ipv4() { (ICMP, ECHO_REQUEST) } else { (ICMPV6, V6_ECHO_REQUEST) };
         packet::write_ip(&mut bytes, source, destination, protocol, 12);
         bytes[ip_len] = kind;
         bytes[ip_len + 8..].copy_from_slice(b"data");

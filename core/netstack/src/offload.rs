@@ -66,10 +66,7 @@ pub struct Arrived {
 
 impl Arrived {
     /// A packet that is as it would be on a wire.
-    pub const PLAIN: Self = Self {
-        checksum_trusted: false,
-        datagram_size: None,
-    };
+    pub const PLAIN: Self = Self { checksum_trusted: false, datagram_size: None };
 }
 
 /// Reads the header of a packet from the device. `None` when it has an unknown kind of segment.
@@ -82,10 +79,7 @@ pub fn decode(header: [u8; HEADER_LEN]) -> Option<Arrived> {
         SEGMENT_UDP if size > 0 => Some(size),
         _ => return None,
     };
-    Some(Arrived {
-        checksum_trusted,
-        datagram_size,
-    })
+    Some(Arrived { checksum_trusted, datagram_size })
 }
 
 /// Writes the header for a packet to the device.
@@ -118,15 +112,8 @@ mod tests {
     #[test]
     fn header_of_a_tcp_super_packet() {
         let offload = Offload::Segment(
-            PartialChecksum {
-                start: 20,
-                field: 16,
-            },
-            Segmentation {
-                kind: SegmentKind::Tcp4,
-                size: 1460,
-                header_len: 40,
-            },
+            PartialChecksum { start: 20, field: 16 },
+            Segmentation { kind: SegmentKind::Tcp4, size: 1460, header_len: 40 },
         );
         let mut expected = vec![1, 1];
         for value in [40u16, 1460, 20, 16] {
@@ -134,13 +121,7 @@ mod tests {
         }
         assert_eq!(encode(offload).as_slice(), expected);
         let arrived = decode(encode(offload)).unwrap();
-        assert_eq!(
-            arrived,
-            Arrived {
-                checksum_trusted: true,
-                datagram_size: None
-            }
-        );
+        assert_eq!(arrived, Arrived { checksum_trusted: true, datagram_size: None });
     }
 
     #[test]

@@ -88,9 +88,7 @@ fn parse_v6(packet: &[u8]) -> Option<Header> {
     let mut fragment = None;
     for _ in 0..MAX_EXTENSIONS {
         let length = match protocol {
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {
-                (usize::from(*packet.get(payload + 1)?) + 1) * 8
-            }
+            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => (usize::from(*packet.get(payload + 1)?) + 1) * 8,
             FRAGMENT => 8,
             _ => break,
         };
@@ -101,12 +99,7 @@ fn parse_v6(packet: &[u8]) -> Option<Header> {
         if protocol == FRAGMENT {
             let place = u16::from_be_bytes([extension[2], extension[3]]);
             let piece = Fragment {
-                identification: u32::from_be_bytes([
-                    extension[4],
-                    extension[5],
-                    extension[6],
-                    extension[7],
-                ]),
+                identification: u32::from_be_bytes([extension[4], extension[5], extension[6], extension[7]]),
                 offset: usize::from(place & !7),
                 more: place & 1 != 0,
             };

@@ -36,10 +36,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            flows: 32_768,
-            unanswered: 2_048,
-        }
+        Self { flows: 32_768, unanswered: 2_048 }
     }
 }
 
@@ -129,12 +126,7 @@ impl<D: Device> Stack<D> {
     /// What was left out so far.
     pub fn losses(&self) -> Losses {
         let (queue_full, refused) = self.transmitter.losses();
-        Losses {
-            unusable: self.table.unusable,
-            flows_over_limit: self.table.over_limit,
-            queue_full,
-            refused,
-        }
+        Losses { unusable: self.table.unusable, flows_over_limit: self.table.over_limit, queue_full, refused }
     }
 
     /// Why the device last refused a packet, if it did since this was asked before.
@@ -159,12 +151,7 @@ impl<D: Device> Stack<D> {
     ///
     /// # Errors
     /// The device is gone or broken.
-    pub fn receive(
-        &mut self,
-        now: Instant,
-        limit: usize,
-        arrivals: &mut impl Arrivals,
-    ) -> io::Result<usize> {
+    pub fn receive(&mut self, now: Instant, limit: usize, arrivals: &mut impl Arrivals) -> io::Result<usize> {
         let smoltcp_now = self.time(now);
         let (table, reassembly) = (&mut self.table, &mut self.reassembly);
         let count = self.transmitter.receive(limit, |bytes, arrived, replies| {
@@ -178,14 +165,7 @@ impl<D: Device> Stack<D> {
                 if let Some(mut whole) = whole
                     && let Some(header) = packet::parse(&whole)
                 {
-                    table.take(
-                        smoltcp_now,
-                        &mut whole,
-                        &header,
-                        Arrived::PLAIN,
-                        replies,
-                        arrivals,
-                    );
+                    table.take(smoltcp_now, &mut whole, &header, Arrived::PLAIN, replies, arrivals);
                 }
             } else {
                 table.take(smoltcp_now, bytes, &header, arrived, replies, arrivals);
@@ -225,17 +205,9 @@ impl<D: Device> Stack<D> {
     pub fn flow(&mut self, id: FlowId, now: Instant) -> Option<Flow<'_, D>> {
         let now = self.time(now);
         let started = self.started;
-        let Table {
-            flows, unanswered, ..
-        } = &mut self.table;
+        let Table { flows, unanswered, .. } = &mut self.table;
         let entry = flows.get_mut(id.0)?;
-        Some(Flow {
-            entry,
-            unanswered,
-            transmitter: &mut self.transmitter,
-            now,
-            started,
-        })
+        Some(Flow { entry, unanswered, transmitter: &mut self.transmitter, now, started })
     }
 
     /// Removes a flow. One that is not over is reset.
@@ -261,12 +233,7 @@ impl<D: Device> Stack<D> {
     /// Sends datagrams from `from` to the application at `to`, from the front of `payloads`, and
     /// returns how many were taken: none while the device is full. Several of one size go as one
     /// packet where the device can cut it. Payloads that fit no packet are dropped.
-    pub fn send_udp<P: AsRef<[u8]>>(
-        &mut self,
-        from: SocketAddr,
-        to: SocketAddr,
-        payloads: &[P],
-    ) -> usize {
+    pub fn send_udp<P: AsRef<[u8]>>(&mut self, from: SocketAddr, to: SocketAddr, payloads: &[P]) -> usize {
         if from.is_ipv4() != to.is_ipv4() {
             self.table.unusable += payloads.len() as u64;
             return payloads.len();
@@ -297,18 +264,10 @@ impl<D: Device> Stack<D> {
 
     /// Tells the application at `source` why its datagram of `payload_len` bytes to `destination`
     /// goes no further.
-    pub fn refuse_udp(
-        &mut self,
-        source: SocketAddr,
-        destination: SocketAddr,
-        payload_len: usize,
-        refusal: Refusal,
-    ) {
+    pub fn refuse_udp(&mut self, source: SocketAddr, destination: SocketAddr, payload_len: usize, refusal: Refusal) {
         if source.is_ipv4() == destination.is_ipv4() {
             let packet = icmp::refuse_datagram(source, destination, payload_len, refusal);
-            self.transmitter
-                .queue()
-                .push_packet(&packet, Offload::Complete);
+            self.transmitter.queue().push_packet(&packet, Offload::Complete);
             self.transmitter.flush();
         }
     }
@@ -333,10 +292,7 @@ impl Table {
             UDP => {
                 let segment = &bytes[header.payload..header.end];
                 if let Some(datagrams) = udp::parse(header, segment, arrived) {
-                    let FlowKey {
-                        source,
-                        destination,
-                    } = datagrams.key;
+                    let FlowKey { source, destination } = datagrams.key;
                     let mut payloads = datagrams.payloads;
                     if payloads.len() == 0 {
                         arrivals.udp(source, destination, &[]);
@@ -366,10 +322,7 @@ impl Table {
         arrivals: &mut impl Arrivals,
     ) {
         let payload = &bytes[header.payload..];
-        let (Some(key), Some(segment)) = (
-            packet::flow_key(header, payload),
-            packet::parse_tcp(payload),
-        ) else {
+        let (Some(key), Some(segment)) = (packet::flow_key(header, payload), packet::parse_tcp(payload)) else {
             self.unusable += 1;
             return;
         };
@@ -386,9 +339,7 @@ impl Table {
         if !segment.syn || segment.ack || key.destination.port() == 0 || key.source.port() == 0 {
             let length = packet::ip_header_len(header.source) + 20;
             let capabilities = self.capabilities;
-            replies.emit(length, |buffer| {
-                ((), tcp::write_reset(buffer, capabilities, key, &segment))
-            });
+            replies.emit(length, |buffer| ((), tcp::write_reset(buffer, capabilities, key, &segment)));
             return;
         }
         if self.flows.len() >= self.limits.flows || self.unanswered >= self.limits.unanswered {

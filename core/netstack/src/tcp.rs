@@ -60,12 +60,8 @@ impl Tcp {
         let mut config = Config::new(HardwareAddress::Ip);
         // smoltcp draws its initial sequence number from this seed, and each flow has its own.
         config.random_seed = seed;
-        let mut port: Port<'_, crate::transmit::Queue> = Port {
-            packet: None,
-            sink: None,
-            capabilities: &capabilities,
-            mss,
-        };
+        let mut port: Port<'_, crate::transmit::Queue> =
+            Port { packet: None, sink: None, capabilities: &capabilities, mss };
         let mut interface = Interface::new(config, &mut port, now);
         let local = key.destination.ip();
         interface.update_ip_addrs(|addresses| {
@@ -73,32 +69,18 @@ impl Tcp {
             // The list of a new interface is empty.
             let _ = addresses.push(IpCidr::new(local.into(), prefix));
         });
-        let mut socket = Socket::new(
-            SocketBuffer::new(vec![0; ring]),
-            SocketBuffer::new(vec![0; ring]),
-        );
+        let mut socket = Socket::new(SocketBuffer::new(vec![0; ring]), SocketBuffer::new(vec![0; ring]));
         socket.set_ack_delay(None);
         socket.set_nagle_enabled(false);
         socket.set_congestion_control(CongestionControl::None);
         socket.set_timeout(Some(SILENCE_LIMIT.into()));
         socket.set_keep_alive(Some(KEEP_ALIVE.into()));
         socket.pause_synack(true);
-        let endpoint = IpListenEndpoint {
-            addr: Some(local.into()),
-            port: key.destination.port(),
-        };
+        let endpoint = IpListenEndpoint { addr: Some(local.into()), port: key.destination.port() };
         socket.listen(endpoint).ok()?;
         let mut sockets = SocketSet::new(Vec::with_capacity(1));
         let handle = sockets.add(socket);
-        Some(Self {
-            interface,
-            sockets,
-            handle,
-            capabilities,
-            mss,
-            key,
-            held: true,
-        })
+        Some(Self { interface, sockets, handle, capabilities, mss, key, held: true })
     }
 
     pub(crate) fn key(&self) -> FlowKey {
@@ -115,29 +97,14 @@ impl Tcp {
 
     /// Takes a packet of this flow. Immediate replies go to `sink`.
     pub(crate) fn ingress(&mut self, now: Instant, packet: &[u8], sink: &mut impl Sink) {
-        let mut port = Port {
-            packet: Some(packet),
-            sink: Some(sink),
-            capabilities: &self.capabilities,
-            mss: self.mss,
-        };
-        self.interface
-            .poll_ingress_single(now, &mut port, &mut self.sockets);
+        let mut port = Port { packet: Some(packet), sink: Some(sink), capabilities: &self.capabilities, mss: self.mss };
+        self.interface.poll_ingress_single(now, &mut port, &mut self.sockets);
     }
 
     /// Sends what may be sent now.
     pub(crate) fn egress(&mut self, now: Instant, sink: &mut impl Sink) {
-        let mut port = Port {
-            packet: None,
-            sink: Some(sink),
-            capabilities: &self.capabilities,
-            mss: self.mss,
-        };
-        while self
-            .interface
-            .poll_egress(now, &mut port, &mut self.sockets)
-            == PollResult::SocketStateChanged
-        {}
+        let mut port = Port { packet: None, sink: Some(sink), capabilities: &self.capabilities, mss: self.mss };
+        while self.interface.poll_egress(now, &mut port, &mut self.sockets) == PollResult::SocketStateChanged {}
     }
 
     /// When [`Tcp::egress`] has something to do next, if nothing arrives before.
@@ -192,9 +159,7 @@ impl Tcp {
     pub(crate) fn room(&self) -> Option<usize> {
         let socket = self.socket();
         match socket.state() {
-            State::Established | State::CloseWait => {
-                Some(socket.send_capacity() - socket.send_queue())
-            }
+            State::Established | State::CloseWait => Some(socket.send_capacity() - socket.send_queue()),
             State::SynReceived => Some(0),
             State::Closed
             | State::Listen
@@ -277,10 +242,7 @@ pub(crate) fn write_reset(
     if device.checksum {
         let sum = checksum::partial(from.ip(), to.ip(), TCP, 20);
         reply[16..18].copy_from_slice(&sum.to_be_bytes());
-        Offload::Checksum(PartialChecksum {
-            start: ip_len as u16,
-            field: 16,
-        })
+        Offload::Checksum(PartialChecksum { start: ip_len as u16, field: 16 })
     } else {
         let sum = checksum::transport(from.ip(), to.ip(), TCP, reply);
         reply[16..18].copy_from_slice(&sum.to_be_bytes());
@@ -295,11 +257,7 @@ fn capabilities(device: Capabilities, key: FlowKey, mss: u16) -> DeviceCapabilit
     // drops IPv6 packets above its MTU even when the device is to cut them.
     capabilities.max_transmission_unit = MAX_PACKET;
     capabilities.checksum.ipv4 = Checksum::Tx;
-    capabilities.checksum.tcp = if device.checksum {
-        Checksum::None
-    } else {
-        Checksum::Tx
-    };
+    capabilities.checksum.tcp = if device.checksum { Checksum::None } else { Checksum::Tx };
     if device.tcp_segmentation {
         let headers = packet::ip_header_len(key.destination.ip()) + 20;
         let segments = ((MAX_PACKET - headers) / usize::from(mss)).max(1);
@@ -345,11 +303,7 @@ impl<S: Sink> phy::Device for Port<'_, S> {
     fn transmit(&mut self, _: Instant) -> Option<Transmit<'_, S>> {
         let checksum = !self.capabilities.checksum.tcp.tx();
         let sink = self.sink.as_deref_mut().filter(|sink| sink.ready())?;
-        Some(Transmit {
-            sink,
-            checksum,
-            mss: self.mss,
-        })
+        Some(Transmit { sink, checksum, mss: self.mss })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -368,11 +322,7 @@ impl<S: Sink> phy::TxToken for Transmit<'_, S> {
         let (checksum, mss) = (self.checksum, self.mss);
         self.sink.emit(length, |buffer| {
             let result = fill(buffer);
-            let offload = if checksum {
-                leave_to_device(buffer, mss)
-            } else {
-                Offload::Complete
-            };
+            let offload = if checksum { leave_to_device(buffer, mss) } else { Offload::Complete };
             (result, offload)
         })
     }
@@ -393,26 +343,12 @@ fn leave_to_device(buffer: &mut [u8], mss: u16) -> Offload {
     let sum = checksum::partial(header.source, header.destination, TCP, segment.len());
     segment[16..18].copy_from_slice(&sum.to_be_bytes());
     let tcp_len = usize::from(segment[12] >> 4) * 4;
-    let checksum = PartialChecksum {
-        start: header.payload as u16,
-        field: 16,
-    };
+    let checksum = PartialChecksum { start: header.payload as u16, field: 16 };
     // Not smoltcp's own hint: it passes none for IPv6.
     if segment.len() - tcp_len <= usize::from(mss) {
         return Offload::Checksum(checksum);
     }
-    let kind = if header.source.is_ipv4() {
-        SegmentKind::Tcp4
-    } else {
-        SegmentKind::Tcp6
-    };
+    let kind = if header.source.is_ipv4() { SegmentKind::Tcp4 } else { SegmentKind::Tcp6 };
     let header_len = (header.payload + tcp_len) as u16;
-    Offload::Segment(
-        checksum,
-        Segmentation {
-            kind,
-            size: mss,
-            header_len,
-        },
-    )
+    Offload::Segment(checksum, Segmentation { kind, size: mss, header_len })
 }

@@ -113,8 +113,7 @@ impl<D: Device> Transmitter<D> {
         mut each: impl FnMut(&mut [u8], Arrived, &mut Queue),
     ) -> io::Result<usize> {
         let queue = &mut self.queue;
-        self.device
-            .receive(limit, &mut |packet, arrived| each(packet, arrived, queue))
+        self.device.receive(limit, &mut |packet, arrived| each(packet, arrived, queue))
     }
 
     /// Sends what is kept as far as the device takes it now; true when nothing is left.

@@ -19,20 +19,12 @@ pub(crate) struct Datagrams<'a> {
 }
 
 /// Reads a UDP packet; `None` when it is malformed or its checksum is wrong.
-pub(crate) fn parse<'a>(
-    header: &Header,
-    segment: &'a [u8],
-    arrived: Arrived,
-) -> Option<Datagrams<'a>> {
+pub(crate) fn parse<'a>(header: &Header, segment: &'a [u8], arrived: Arrived) -> Option<Datagrams<'a>> {
     let fixed: &[u8; HEADER_LEN] = segment.first_chunk()?;
     let key = packet::flow_key(header, segment)?;
     let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
     // A merged packet's length field may be that of the first datagram only.
-    let end = if arrived.datagram_size.is_some() {
-        segment.len()
-    } else {
-        length
-    };
+    let end = if arrived.datagram_size.is_some() { segment.len() } else { length };
     let datagram = segment.get(..end)?;
     let payload = datagram.get(HEADER_LEN..)?;
     let unsummed = fixed[6..8] == [0, 0] && header.source.is_ipv4();
@@ -42,22 +34,13 @@ pub(crate) fn parse<'a>(
     {
         return None;
     }
-    let size = arrived
-        .datagram_size
-        .map_or(payload.len().max(1), usize::from);
-    Some(Datagrams {
-        key,
-        payloads: payload.chunks(size),
-    })
+    let size = arrived.datagram_size.map_or(payload.len().max(1), usize::from);
+    Some(Datagrams { key, payloads: payload.chunks(size) })
 }
 
 /// How many of `sizes` (payload bytes of datagrams between the same ends, in order) fit into one
 /// packet to the device. At least one when there is any.
-pub(crate) fn mergeable(
-    capabilities: Capabilities,
-    v4: bool,
-    mut sizes: impl Iterator<Item = usize>,
-) -> usize {
+pub(crate) fn mergeable(capabilities: Capabilities, v4: bool, mut sizes: impl Iterator<Item = usize>) -> usize {
     let Some(first) = sizes.next() else { return 0 };
     if !capabilities.udp_segmentation || first == 0 {
         return 1;
@@ -121,20 +104,13 @@ pub(crate) fn write<'a>(
     }
     let sum = checksum::partial(from.ip(), to.ip(), UDP, udp_len);
     datagram[6..8].copy_from_slice(&sum.to_be_bytes());
-    let checksum = PartialChecksum {
-        start: ip_len as u16,
-        field: 6,
-    };
+    let checksum = PartialChecksum { start: ip_len as u16, field: 6 };
     if count < 2 {
         return Offload::Checksum(checksum);
     }
     Offload::Segment(
         checksum,
-        Segmentation {
-            kind: SegmentKind::Udp,
-            size: size as u16,
-            header_len: (ip_len + HEADER_LEN) as u16,
-        },
+        Segmentation { kind: SegmentKind::Udp, size: size as u16, header_len: (ip_len + HEADER_LEN) as u16 },
     )
 }
 

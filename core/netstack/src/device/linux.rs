@@ -28,16 +28,8 @@ impl TunQueue {
     ///
     /// # Errors
     /// The descriptor can't be registered with the runtime.
-    pub fn new(
-        descriptor: OwnedFd,
-        vnet_header: bool,
-        capabilities: Capabilities,
-    ) -> io::Result<Self> {
-        let capabilities = if vnet_header {
-            capabilities
-        } else {
-            Capabilities::plain(capabilities.mtu)
-        };
+    pub fn new(descriptor: OwnedFd, vnet_header: bool, capabilities: Capabilities) -> io::Result<Self> {
+        let capabilities = if vnet_header { capabilities } else { Capabilities::plain(capabilities.mtu) };
         Ok(Self {
             descriptor: register(descriptor)?,
             capabilities,
@@ -59,25 +51,18 @@ impl Device for TunQueue {
         self.capabilities
     }
 
-    fn receive(
-        &mut self,
-        limit: usize,
-        each: &mut dyn FnMut(&mut [u8], Arrived),
-    ) -> io::Result<usize> {
+    fn receive(&mut self, limit: usize, each: &mut dyn FnMut(&mut [u8], Arrived)) -> io::Result<usize> {
         let header_len = if self.vnet_header { HEADER_LEN } else { 0 };
         for count in 0..limit {
             let buffer = &mut self.buffer;
-            let read = self.descriptor.try_io(Interest::READABLE, |fd| {
-                Ok(rustix::io::read(fd, &mut buffer[..])?)
-            });
+            let read = self.descriptor.try_io(Interest::READABLE, |fd| Ok(rustix::io::read(fd, &mut buffer[..])?));
             let length = match read {
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let Some((header, packet)) = self.buffer[..length].split_at_mut_checked(header_len)
-            else {
+            let Some((header, packet)) = self.buffer[..length].split_at_mut_checked(header_len) else {
                 continue;
             };
             let arrived = match <[u8; HEADER_LEN]>::try_from(&*header) {
@@ -99,9 +84,7 @@ impl Device for TunQueue {
         } else {
             HEADROOM
         };
-        let sent = self.descriptor.try_io(Interest::WRITABLE, |fd| {
-            Ok(rustix::io::write(fd, &buffer[from..])?)
-        });
+        let sent = self.descriptor.try_io(Interest::WRITABLE, |fd| Ok(rustix::io::write(fd, &buffer[from..])?));
         match sent {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
