@@ -87,7 +87,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::default())]
 
     #[test]
     fn no_text_panics(text in text()) {
