@@ -234,7 +234,15 @@ fn read(text: &str, out: &mut Builder, wraps: usize) -> Format {
                 }
                 Format::Base64List
             }
-            other => other,
+            format @ (Format::Base64List
+            | Format::ClashYaml
+            | Format::SingBoxJson
+            | Format::XrayJson
+            | Format::XrayJsonArray
+            | Format::Sip008
+            | Format::WireguardConf
+            | Format::Html
+            | Format::UnknownJson) => format,
         };
     }
     list::read(text, out, wraps);

@@ -133,7 +133,7 @@ pub(crate) fn reality(
         return Err(bad("the public key is not 32 bytes long"));
     }
     let short_id = trim(short_id);
-    if short_id.len() > 16 || short_id.len() % 2 != 0 || !short_id.bytes().all(|b| b.is_ascii_hexdigit()) {
+    if short_id.len() > 16 || !short_id.len().is_multiple_of(2) || !short_id.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(bad("the short id is no even count of up to 16 hex digits"));
     }
     Ok(Reality { public_key: URL_SAFE_NO_PAD.encode(key), short_id: Secret::new(short_id), spider_x, mldsa65_verify })

@@ -1,4 +1,5 @@
 //! Every document of the corpus, and documents as they arrive in the wild.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop")]
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
 //! Every link of the corpus: what it parses to, and that its export parses to the same.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop")]
 
 use culvert_profile::export;
 use culvert_profile::parse_link;

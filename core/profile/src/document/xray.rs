@@ -37,7 +37,7 @@ pub(super) fn outbound(remarks: &str, mut f: Fields, out: &mut Builder) {
     if NO_SERVERS.contains(&kind.as_str()) {
         return;
     }
-    let title = if remarks.is_empty() { tag.clone() } else { remarks.to_owned() };
+    let title = if remarks.is_empty() { tag } else { remarks.to_owned() };
     let mut settings = f.take_object(&["settings"]);
     let stream = f.take_object(&["streamSettings"]);
     let mut servers = settings.take_objects(&["vnext", "servers", "peers"]);

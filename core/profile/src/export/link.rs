@@ -222,9 +222,9 @@ pub(super) fn plugin(plugin: &Plugin) -> String {
 
 /// The options alone.
 pub(super) fn plugin_options(plugin: &Plugin) -> String {
-    let option = |(key, value): (&String, &Value)| match value {
-        Value::Bool(true) => Some(escaped(key)),
-        other => json::text(other).map(|text| format!("{}={}", escaped(key), escaped(&text))),
+    let option = |(key, value): (&String, &Value)| match (value, json::text(value)) {
+        (Value::Bool(true), _) => Some(escaped(key)),
+        (_, text) => text.map(|text| format!("{}={}", escaped(key), escaped(&text))),
     };
     plugin.opts.iter().filter_map(option).collect::<Vec<_>>().join(";")
 }

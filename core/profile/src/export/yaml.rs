@@ -15,17 +15,14 @@ pub(super) fn mapping(map: &Map<String, Value>, indent: usize, out: &mut String)
             out.push_str(&quoted(key));
         }
         out.push(':');
-        match value {
-            Value::Object(map) if !map.is_empty() => {
-                out.push('\n');
-                margin(indent + 2, out);
-                mapping(map, indent + 2, out);
-            }
-            other => {
-                out.push(' ');
-                out.push_str(&scalar(other));
-                out.push('\n');
-            }
+        if let Some(map) = value.as_object().filter(|map| !map.is_empty()) {
+            out.push('\n');
+            margin(indent + 2, out);
+            mapping(map, indent + 2, out);
+        } else {
+            out.push(' ');
+            out.push_str(&scalar(value));
+            out.push('\n');
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn parse(body: &str) -> Result<Node, ParseError> {
     let parts = Parts::of(body);
     if parts.user.is_some() {
         let (method, password) = user(parts.user.unwrap_or_default())?;
-        return node(&parts, method, password);
+        return node(&parts, &method, &password);
     }
     let (rest, fragment) = body.split_once('#').unwrap_or((body, ""));
     let (head, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -33,7 +33,7 @@ pub(super) fn parse(body: &str) -> Result<Node, ParseError> {
     let Some((method, password)) = user.split_once(':') else {
         return Err(no_password());
     };
-    node(&parts, method.to_owned(), password.to_owned())
+    node(&parts, method, password)
 }
 
 fn no_password() -> ParseError {
@@ -53,10 +53,10 @@ fn user(text: &str) -> Result<(String, String), ParseError> {
     base64_text(&decoded).ok().and_then(|text| pair(&text)).ok_or_else(no_password)
 }
 
-fn node(parts: &Parts<'_>, method: String, password: String) -> Result<Node, ParseError> {
+fn node(parts: &Parts<'_>, method: &str, password: &str) -> Result<Node, ParseError> {
     let (address, port) = parts.server(None)?;
     let mut query = Query::parse(parts.query);
-    let method = fields::shadowsocks_method(&method);
+    let method = fields::shadowsocks_method(method);
     let password = password.trim_end_matches(['\n', '\r']).to_owned();
     fields::shadowsocks_password(&method, &password)?;
     let udp_over_tcp = query.take_yes(&["uot", "udp-over-tcp", "udp_over_tcp"]);
