@@ -25,6 +25,7 @@ fn comparable(mut node: Node) -> Node {
         }
         if let Some(reality) = &mut tls.reality {
             reality.spider_x = None;
+            tls.fingerprint.get_or_insert("chrome".to_owned());
         }
         match transport {
             Some(Transport::Tcp { header_type, .. }) if header_type.as_deref() == Some("none") => *header_type = None,
@@ -43,6 +44,7 @@ fn comparable(mut node: Node) -> Node {
         }
         Protocol::Vless(o) => {
             o.user.uuid_raw = None;
+            o.flow = o.flow.take().map(|flow| flow.trim_end_matches("-udp443").to_owned());
             plain(&mut o.tls, Some(&mut o.transport));
         }
         Protocol::Trojan(o) => plain(&mut o.tls, Some(&mut o.transport)),

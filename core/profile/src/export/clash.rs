@@ -132,7 +132,9 @@ fn tls(e: &mut Entry, tls: &Tls, sni: &str, switch: bool) -> Result<(), String> 
     if !tls.alpn.is_empty() {
         e.set("alpn", tls.alpn.clone());
     }
-    e.set_text("client-fingerprint", tls.fingerprint.as_ref());
+    // REALITY is refused without a fingerprint.
+    let fallback = tls.reality.as_ref().map(|_| "chrome".to_owned());
+    e.set_text("client-fingerprint", tls.fingerprint.clone().or(fallback).as_ref());
     e.set_yes("skip-cert-verify", tls.insecure);
     e.set_text("fingerprint", tls.pin_sha256.as_ref());
     e.set_yes("disable-sni", tls.disable_sni);

@@ -66,7 +66,8 @@ fn entry(node: &Node) -> Result<Entry, String> {
                 return Err("sing-box has no VLESS encryption".to_owned());
             }
             e.set("uuid", o.user.uuid.expose());
-            e.set_text("flow", o.flow.as_ref());
+            // sing-box never blocks UDP port 443, which is all that the suffix asks for.
+            e.set_some("flow", o.flow.as_ref().map(|flow| flow.trim_end_matches("-udp443").to_owned()));
             e.set_text("packet_encoding", o.packet_encoding.as_ref());
             tls(&mut e, &o.tls)?;
             transport(&mut e, &o.transport)?;
@@ -94,11 +95,12 @@ fn entry(node: &Node) -> Result<Entry, String> {
             }
             e.set_secret("password", Some(&o.password));
             if let Some(obfs) = &o.obfs {
+                if obfs.kind != "salamander" {
+                    return Err(format!("sing-box has no obfuscation {}", obfs.kind));
+                }
                 let mut opts = Entry::default();
                 opts.set("type", obfs.kind.clone());
                 opts.set("password", obfs.password.expose());
-                opts.set_some("min_packet_size", obfs.min_packet_size);
-                opts.set_some("max_packet_size", obfs.max_packet_size);
                 e.set_entry("obfs", opts);
             }
             e.set_some("up_mbps", o.up_mbps);
@@ -148,10 +150,12 @@ fn tls(e: &mut Entry, tls: &Tls) -> Result<(), String> {
     if !tls.alpn.is_empty() {
         t.set("alpn", tls.alpn.clone());
     }
-    if let Some(fingerprint) = &tls.fingerprint {
+    // REALITY is refused without a fingerprint.
+    let fallback = tls.reality.as_ref().map(|_| "chrome".to_owned());
+    if let Some(fingerprint) = tls.fingerprint.clone().or(fallback) {
         let mut utls = Entry::default();
         utls.set("enabled", true);
-        utls.set("fingerprint", fingerprint.clone());
+        utls.set("fingerprint", fingerprint);
         t.set_entry("utls", utls);
     }
     if let Some(config) = &tls.ech {
