@@ -1,5 +1,10 @@
 //! QR codes: a text to a picture, and the texts in a picture. Pixels in, texts out.
 
+mod finders;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use finders::Area;
 use qrcode::{EcLevel, QrCode};
 
 /// The most bytes that one code can hold (version 40, level L).
@@ -104,14 +109,31 @@ pub fn decode(pixels: &[u8], width: usize, height: usize) -> Result<Vec<String>,
     Ok(texts)
 }
 
-fn find(width: usize, height: usize, pixel: impl FnMut(usize, usize) -> u8, texts: &mut Vec<String>) {
-    let mut picture = rqrr::PreparedImage::prepare_from_greyscale(width, height, pixel);
-    for grid in picture.detect_grids() {
-        let mut bytes = Vec::new();
-        if grid.decode_to(&mut bytes).is_ok()
-            && let Ok(text) = String::from_utf8(bytes)
-            && !texts.contains(&text)
-        {
+/// Small pictures are tried even when no pattern shows.
+const SMALL_PIXELS: usize = 1 << 20;
+
+fn find(width: usize, height: usize, pixel: impl Fn(usize, usize) -> u8, texts: &mut Vec<String>) {
+    let (left, top, width, height) = match finders::area(width, height, &pixel) {
+        Area::Part(left, top, width, height) => (left, top, width, height),
+        Area::Unknown if width * height <= SMALL_PIXELS => (0, 0, width, height),
+        Area::Unknown | Area::Noise => return,
+    };
+    // The decoder is not ours: a picture that makes it panic holds no code.
+    let found = catch_unwind(AssertUnwindSafe(|| {
+        let mut picture = rqrr::PreparedImage::prepare_from_greyscale(width, height, |x, y| pixel(left + x, top + y));
+        let mut found = Vec::new();
+        for grid in picture.detect_grids() {
+            let mut bytes = Vec::new();
+            if grid.decode_to(&mut bytes).is_ok()
+                && let Ok(text) = String::from_utf8(bytes)
+            {
+                found.push(text);
+            }
+        }
+        found
+    }));
+    for text in found.unwrap_or_default() {
+        if !texts.contains(&text) {
             texts.push(text);
         }
     }
@@ -162,5 +184,48 @@ mod tests {
         assert_eq!(error, QrError::TooLong { bytes: MOST_BYTES + 1 });
         assert!(decode(&[0; 10], 100, 100).is_err());
         assert_eq!(decode(&[7; 400 * 300], 400, 300).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_turned_code_is_read() {
+        let text = "hysteria2://pw@hy.example.com:443/?sni=s.example.com#turned";
+        let (pixels, width, _) = picture(&[text], 6, 20, 230);
+        let side = width * 3 / 2;
+        for degrees in [10.0_f64, 30.0, 45.0, 90.0, 180.0] {
+            let (sin, cos) = degrees.to_radians().sin_cos();
+            let (middle, half) = (side as f64 / 2.0, width as f64 / 2.0);
+            let turned: Vec<u8> = (0..side * side)
+                .map(|at| {
+                    let (x, y) = ((at % side) as f64 - middle, (at / side) as f64 - middle);
+                    let (x, y) = (cos * x + sin * y + half, cos * y - sin * x + half);
+                    let inside = x >= 0.0 && y >= 0.0 && x < width as f64 && y < width as f64;
+                    if inside { pixels[y as usize * width + x as usize] } else { 230 }
+                })
+                .collect();
+            assert_eq!(decode(&turned, side, side).unwrap(), [text], "{degrees} degrees");
+        }
+    }
+
+    #[test]
+    fn a_code_on_a_large_screen_is_found_and_noise_ends_soon() {
+        let (width, height) = (3840, 2160);
+        let text = "trojan://pw@tj.example.com:443#screen";
+        let (code, side, _) = picture(&[text], 3, 0, 255);
+        let background = |x: usize, y: usize| if (x * 7919 + y * 104_729) % 97 < 30 && y % 20 < 12 { 40 } else { 250 };
+        let mut screen: Vec<u8> = (0..width * height).map(|at| background(at % width, at / width)).collect();
+        for y in 0..side {
+            screen[(1500 + y) * width + 3000..][..side].copy_from_slice(&code[y * side..][..side]);
+        }
+        assert_eq!(decode(&screen, width, height).unwrap(), [text]);
+        let mut state = 1u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(width * height)
+        .collect();
+        let start = std::time::Instant::now();
+        assert_eq!(decode(&noise, width, height).unwrap(), Vec::<String>::new());
+        assert!(start.elapsed() < std::time::Duration::from_secs(5));
     }
 }
