@@ -4,6 +4,7 @@
 //! the middle) and takes the cheapest way: `splice(2)` between sockets, the streams' own buffers,
 //! or a large buffer of our own.
 
+mod datagrams;
 mod direction;
 #[cfg(target_os = "linux")]
 mod splice;
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 use crate::stream::Stream;
 use direction::Direction;
+
+pub use datagrams::relay_datagrams;
 
 /// Bytes of one flow, counted as they pass.
 #[derive(Debug, Default)]

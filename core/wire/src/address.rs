@@ -48,10 +48,7 @@ pub enum HostError {
 impl Host {
     /// Parses a host; IP literals (IPv6 with or without brackets) become [`Host::Ip`].
     pub fn parse(text: &str) -> Result<Self, HostError> {
-        let bare = text
-            .strip_prefix('[')
-            .and_then(|t| t.strip_suffix(']'))
-            .unwrap_or(text);
+        let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
         if let Ok(address) = bare.parse::<IpAddr>() {
             return Ok(Self::Ip(address));
         }
@@ -61,10 +58,7 @@ impl Host {
         if text.len() > 255 {
             return Err(HostError::TooLong);
         }
-        if text
-            .bytes()
-            .any(|b| b <= b' ' || b == 0x7f || matches!(b, b'/' | b'\\' | b'@' | b'[' | b']'))
-        {
+        if text.bytes().any(|b| b <= b' ' || b == 0x7f || matches!(b, b'/' | b'\\' | b'@' | b'[' | b']')) {
             return Err(HostError::ForbiddenCharacter);
         }
         Ok(Self::Name(text.into()))
@@ -133,14 +127,8 @@ mod tests {
     #[test]
     fn literals_become_addresses() {
         assert_eq!(Host::parse("[::1]"), Ok(Host::Ip("::1".parse().unwrap())));
-        assert_eq!(
-            Host::parse("192.0.2.1"),
-            Ok(Host::Ip("192.0.2.1".parse().unwrap()))
-        );
-        assert_eq!(
-            Destination::new(Host::parse("::1").unwrap(), 443).to_string(),
-            "[::1]:443"
-        );
+        assert_eq!(Host::parse("192.0.2.1"), Ok(Host::Ip("192.0.2.1".parse().unwrap())));
+        assert_eq!(Destination::new(Host::parse("::1").unwrap(), 443).to_string(), "[::1]:443");
     }
 
     #[test]

@@ -79,11 +79,7 @@ impl AddressForm {
     /// are needed.
     pub fn take(self, input: &[u8]) -> Result<Option<(Destination, usize)>, AddressFormError> {
         let (v4, name_type, v6) = self.types();
-        let (lead, trail) = if self == Self::PortFirst {
-            (2, 0)
-        } else {
-            (0, 2)
-        };
+        let (lead, trail) = if self == Self::PortFirst { (2, 0) } else { (0, 2) };
         let Some(&kind) = input.get(lead) else {
             return Ok(None);
         };
@@ -141,22 +137,14 @@ mod tests {
     #[test]
     fn each_form_reads_back_what_it_wrote() {
         let name = "a".repeat(255);
-        for form in [
-            AddressForm::Socks,
-            AddressForm::PortFirst,
-            AddressForm::UdpOverTcp,
-        ] {
+        for form in [AddressForm::Socks, AddressForm::PortFirst, AddressForm::UdpOverTcp] {
             for host in ["192.0.2.7", "2001:db8::1", "example.com", name.as_str()] {
                 let destination = destination(host, 0x1234);
                 let mut out = Vec::new();
                 form.put(&destination, &mut out);
                 assert_eq!(out.len(), form.length(&destination));
                 for cut in 0..out.len() {
-                    assert_eq!(
-                        form.take(&out[..cut]),
-                        Ok(None),
-                        "{form:?} {host} cut at {cut}"
-                    );
+                    assert_eq!(form.take(&out[..cut]), Ok(None), "{form:?} {host} cut at {cut}");
                 }
                 out.push(9);
                 assert_eq!(form.take(&out), Ok(Some((destination, out.len() - 1))));
@@ -179,21 +167,9 @@ mod tests {
 
     #[test]
     fn hostile_addresses_are_refused() {
-        assert_eq!(
-            AddressForm::Socks.take(&[2, 0, 0]),
-            Err(AddressFormError::UnknownType(2))
-        );
-        assert_eq!(
-            AddressForm::Socks.take(&[3, 0, 0, 80]),
-            Err(AddressFormError::BadName)
-        );
-        assert_eq!(
-            AddressForm::Socks.take(b"\x03\x02\xff\xfe\x00\x50"),
-            Err(AddressFormError::BadName)
-        );
-        assert_eq!(
-            AddressForm::Socks.take(b"\x03\x02a/\x00\x50"),
-            Err(AddressFormError::BadName)
-        );
+        assert_eq!(AddressForm::Socks.take(&[2, 0, 0]), Err(AddressFormError::UnknownType(2)));
+        assert_eq!(AddressForm::Socks.take(&[3, 0, 0, 80]), Err(AddressFormError::BadName));
+        assert_eq!(AddressForm::Socks.take(b"\x03\x02\xff\xfe\x00\x50"), Err(AddressFormError::BadName));
+        assert_eq!(AddressForm::Socks.take(b"\x03\x02a/\x00\x50"), Err(AddressFormError::BadName));
     }
 }

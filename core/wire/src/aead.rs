@@ -1,8 +1,6 @@
 //! The AEAD ciphers of the protocols, in place, over aws-lc-rs.
 
-use aws_lc_rs::aead::{
-    AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
-};
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 /// Length of every tag used here, bytes.
 pub(crate) const TAG: usize = 16;
@@ -57,10 +55,7 @@ impl Key {
     pub(crate) fn seal(&self, nonce: [u8; NONCE], aad: &[u8], data: &mut [u8]) -> [u8; TAG] {
         let nonce = Nonce::assume_unique_for_key(nonce);
         let mut tag = [0; TAG];
-        match self
-            .0
-            .seal_in_place_separate_tag(nonce, Aad::from(aad), data)
-        {
+        match self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), data) {
             Ok(computed) => tag.copy_from_slice(computed.as_ref()),
             // Only a message beyond the cipher's limit (64 GiB) fails. No plaintext may leave.
             Err(_) => data.fill(0),
@@ -69,17 +64,9 @@ impl Key {
     }
 
     /// Decrypts `sealed` (ciphertext and tag) in place; the plaintext is what lies in front of the tag.
-    pub(crate) fn open(
-        &self,
-        nonce: [u8; NONCE],
-        aad: &[u8],
-        sealed: &mut [u8],
-    ) -> Result<usize, Forged> {
+    pub(crate) fn open(&self, nonce: [u8; NONCE], aad: &[u8], sealed: &mut [u8]) -> Result<usize, Forged> {
         let nonce = Nonce::assume_unique_for_key(nonce);
-        self.0
-            .open_in_place(nonce, Aad::from(aad), sealed)
-            .map(|plain| plain.len())
-            .map_err(|_| Forged)
+        self.0.open_in_place(nonce, Aad::from(aad), sealed).map(|plain| plain.len()).map_err(|_| Forged)
     }
 
     /// Appends `plain`, sealed, to `out`.

@@ -93,11 +93,7 @@ pub trait Open: Send {
     /// was made of. Answers whether the format allows the stream to end here; the error is what
     /// the reader of the stream is to see in place of a quiet end.
     fn ended(&self, left: usize) -> Result<(), OpenError> {
-        if left == 0 {
-            Ok(())
-        } else {
-            Err(OpenError::Malformed("the connection ended inside a chunk"))
-        }
+        if left == 0 { Ok(()) } else { Err(OpenError::Malformed("the connection ended inside a chunk")) }
     }
 }
 
@@ -115,9 +111,7 @@ pub enum OpenError {
     #[error("{0}")]
     Unanswered(&'static str),
     /// The clocks differ by more than the protocol allows. `seconds` is theirs minus ours.
-    #[error(
-        "the clocks of this computer and the server differ by {seconds} s; the protocol allows {allowed} s"
-    )]
+    #[error("the clocks of this computer and the server differ by {seconds} s; the protocol allows {allowed} s")]
     ClockSkew {
         /// Their clock minus ours.
         seconds: i64,

@@ -8,6 +8,7 @@ pub mod address;
 pub mod address_form;
 mod aead;
 pub mod chunk;
+pub mod http;
 pub mod mux;
 pub mod preamble;
 pub mod random;

@@ -87,22 +87,13 @@ fn network_byte(network: Network) -> u8 {
 
 /// Appends a frame. `global_id` follows the address of a new UDP session (all zero: none); it is
 /// left out of everything else. `data` is cut at 65,535 bytes.
-pub fn put_frame(
-    session: u16,
-    status: &Status,
-    global_id: Option<[u8; 8]>,
-    data: Option<&[u8]>,
-    out: &mut Vec<u8>,
-) {
+pub fn put_frame(session: u16, status: &Status, global_id: Option<[u8; 8]>, data: Option<&[u8]>, out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&session.to_be_bytes());
     let data_bit = if data.is_some() { HAS_DATA } else { 0 };
     match status {
-        Status::New {
-            network,
-            destination,
-        } => {
+        Status::New { network, destination } => {
             out.extend_from_slice(&[NEW, data_bit, network_byte(*network)]);
             AddressForm::PortFirst.put(destination, out);
             if let (Network::Udp, Some(id)) = (network, global_id) {
@@ -146,12 +137,8 @@ pub fn take_frame(input: &[u8]) -> Result<Option<Frame>, FrameError> {
     let option = metadata[3];
     let status = match metadata[2] {
         NEW => {
-            let (network, destination) =
-                address(&metadata[4..])?.ok_or(FrameError::Metadata(length))?;
-            Status::New {
-                network,
-                destination,
-            }
+            let (network, destination) = address(&metadata[4..])?.ok_or(FrameError::Metadata(length))?;
+            Status::New { network, destination }
         }
         // Metadata beyond what is known is passed over; an address is told by the network before it.
         KEEP => Status::Keep {
@@ -160,32 +147,20 @@ pub fn take_frame(input: &[u8]) -> Result<Option<Frame>, FrameError> {
                 Some(_) | None => None,
             },
         },
-        END => Status::End {
-            error: option & HAS_ERROR != 0,
-        },
+        END => Status::End { error: option & HAS_ERROR != 0 },
         KEEP_ALIVE => Status::KeepAlive,
         other => return Err(FrameError::Status(other)),
     };
     let end = 2 + length;
     if option & HAS_DATA == 0 {
-        return Ok(Some(Frame {
-            session,
-            status,
-            data: None,
-            consumed: end,
-        }));
+        return Ok(Some(Frame { session, status, data: None, consumed: end }));
     }
     let Some(&size) = input[end..].first_chunk() else {
         return Ok(None);
     };
     let start = end + 2;
     let consumed = start + usize::from(u16::from_be_bytes(size));
-    Ok((input.len() >= consumed).then_some(Frame {
-        session,
-        status,
-        data: Some(start..consumed),
-        consumed,
-    }))
+    Ok((input.len() >= consumed).then_some(Frame { session, status, data: Some(start..consumed), consumed }))
 }
 
 fn address(metadata: &[u8]) -> Result<Option<(Network, Destination)>, FrameError> {
@@ -197,9 +172,7 @@ fn address(metadata: &[u8]) -> Result<Option<(Network, Destination)>, FrameError
         2 => Network::Udp,
         other => return Err(FrameError::Network(other)),
     };
-    Ok(AddressForm::PortFirst
-        .take(rest)?
-        .map(|(destination, _)| (network, destination)))
+    Ok(AddressForm::PortFirst.take(rest)?.map(|(destination, _)| (network, destination)))
 }
 
 #[cfg(test)]
@@ -215,18 +188,10 @@ mod tests {
     fn frames_read_back_and_wait_for_their_end() {
         let name = "n".repeat(255);
         let statuses = [
-            Status::New {
-                network: Network::Tcp,
-                destination: target("a.b"),
-            },
-            Status::New {
-                network: Network::Udp,
-                destination: target(&name),
-            },
+            Status::New { network: Network::Tcp, destination: target("a.b") },
+            Status::New { network: Network::Udp, destination: target(&name) },
             Status::Keep { peer: None },
-            Status::Keep {
-                peer: Some(target("::1")),
-            },
+            Status::Keep { peer: Some(target("::1")) },
             Status::End { error: false },
             Status::End { error: true },
             Status::KeepAlive,
@@ -241,10 +206,7 @@ mod tests {
                 let length = out.len();
                 out.extend_from_slice(b"next");
                 let frame = take_frame(&out).unwrap().unwrap();
-                assert_eq!(
-                    (frame.session, &frame.status, frame.consumed),
-                    (7, &status, length)
-                );
+                assert_eq!((frame.session, &frame.status, frame.consumed), (7, &status, length));
                 assert_eq!(frame.data.map(|range| &out[range]), data);
             }
         }
@@ -253,15 +215,9 @@ mod tests {
     #[test]
     fn known_bytes() {
         let mut out = Vec::new();
-        let status = Status::New {
-            network: Network::Tcp,
-            destination: target("1.2.3.4"),
-        };
+        let status = Status::New { network: Network::Tcp, destination: target("1.2.3.4") };
         put_frame(1, &status, None, Some(b"x"), &mut out);
-        assert_eq!(
-            out,
-            [0, 12, 0, 1, 1, 1, 1, 0, 80, 1, 1, 2, 3, 4, 0, 1, b'x']
-        );
+        assert_eq!(out, [0, 12, 0, 1, 1, 1, 1, 0, 80, 1, 1, 2, 3, 4, 0, 1, b'x']);
         out.clear();
         put_frame(0x63, &Status::End { error: false }, None, None, &mut out);
         assert_eq!(out, [0, 4, 0, 0x63, 3, 0]);
@@ -272,13 +228,7 @@ mod tests {
         assert_eq!(take_frame(&[0, 3]), Err(FrameError::Metadata(3)));
         assert_eq!(take_frame(&[2, 1]), Err(FrameError::Metadata(513)));
         assert_eq!(take_frame(&[0, 4, 0, 1, 9, 0]), Err(FrameError::Status(9)));
-        assert_eq!(
-            take_frame(&[0, 5, 0, 1, 1, 0, 3]),
-            Err(FrameError::Network(3))
-        );
-        assert_eq!(
-            take_frame(&[0, 4, 0, 1, 1, 0]),
-            Err(FrameError::Metadata(4))
-        );
+        assert_eq!(take_frame(&[0, 5, 0, 1, 1, 0, 3]), Err(FrameError::Network(3)));
+        assert_eq!(take_frame(&[0, 4, 0, 1, 1, 0]), Err(FrameError::Metadata(4)));
     }
 }

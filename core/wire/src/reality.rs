@@ -34,9 +34,7 @@ fn auth_key(shared: &[u8], random: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
 }
 
 fn session_cipher(key: &[u8; 32]) -> Option<aead::LessSafeKey> {
-    Some(aead::LessSafeKey::new(
-        aead::UnboundKey::new(&aead::AES_256_GCM, key).ok()?,
-    ))
+    Some(aead::LessSafeKey::new(aead::UnboundKey::new(&aead::AES_256_GCM, key).ok()?))
 }
 
 fn session_nonce(random: &[u8]) -> Option<aead::Nonce> {

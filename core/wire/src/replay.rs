@@ -19,13 +19,7 @@ pub struct SeenRecently<T> {
 impl<T: Eq + Hash> SeenRecently<T> {
     /// Remembers for `window` seconds, at most `limit` values a window.
     pub fn new(window: u64, limit: usize) -> Self {
-        Self {
-            window,
-            limit,
-            turned: 0,
-            current: HashSet::new(),
-            previous: HashSet::new(),
-        }
+        Self { window, limit, turned: 0, current: HashSet::new(), previous: HashSet::new() }
     }
 
     /// Whether `value` is new at `now` (seconds, any steady count); remembers it.
@@ -57,10 +51,7 @@ pub struct PacketWindow {
 
 impl Default for PacketWindow {
     fn default() -> Self {
-        Self {
-            next: 0,
-            bits: [0; WORDS],
-        }
+        Self { next: 0, bits: [0; WORDS] }
     }
 }
 

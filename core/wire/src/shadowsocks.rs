@@ -81,10 +81,7 @@ impl Method {
 
     /// Whether it is one of the 2022 edition.
     pub const fn is_2022(self) -> bool {
-        matches!(
-            self,
-            Self::Blake3Aes128Gcm | Self::Blake3Aes256Gcm | Self::Blake3ChaCha20Poly1305
-        )
+        matches!(self, Self::Blake3Aes128Gcm | Self::Blake3Aes256Gcm | Self::Blake3ChaCha20Poly1305)
     }
 
     /// Length of keys and salts, bytes.

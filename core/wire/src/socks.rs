@@ -184,10 +184,7 @@ impl Address {
                 }
                 let name = rest.get(1..=length).ok_or(AddressError::Incomplete)?;
                 let name = std::str::from_utf8(name).map_err(|_| AddressError::BadName)?;
-                (
-                    Host::parse(name).map_err(|_| AddressError::BadName)?,
-                    1 + length,
-                )
+                (Host::parse(name).map_err(|_| AddressError::BadName)?, 1 + length)
             }
             4 => {
                 let ip = rest.first_chunk::<16>().ok_or(AddressError::Incomplete)?;
@@ -195,14 +192,8 @@ impl Address {
             }
             _ => return Err(AddressError::UnknownType),
         };
-        let port = rest
-            .get(length..)
-            .and_then(|r| r.first_chunk::<2>())
-            .ok_or(AddressError::Incomplete)?;
-        Ok((
-            Destination::new(host, u16::from_be_bytes(*port)),
-            1 + length + 2,
-        ))
+        let port = rest.get(length..).and_then(|r| r.first_chunk::<2>()).ok_or(AddressError::Incomplete)?;
+        Ok((Destination::new(host, u16::from_be_bytes(*port)), 1 + length + 2))
     }
 }
 
@@ -297,10 +288,7 @@ mod tests {
             }
         }
         assert_eq!(Address::parse(&[3, 0, 0, 0]), Err(AddressError::BadName));
-        assert_eq!(
-            Address::parse(&[2, 0, 0, 0]),
-            Err(AddressError::UnknownType)
-        );
+        assert_eq!(Address::parse(&[2, 0, 0, 0]), Err(AddressError::UnknownType));
         let literal = Address::parse(b"\x03\x071.2.3.4\x00\x50").unwrap().0;
         assert_eq!(literal.host, Host::Ip("1.2.3.4".parse().unwrap()));
     }

@@ -31,11 +31,7 @@ impl PasswordHash {
         let mut digits = [0; HASH];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(Sha224::digest(password)) {
             let digit = |value: u8| {
-                if value < 10 {
-                    b'0' + value
-                } else {
-                    b'a' + value - 10
-                }
+                if value < 10 { b'0' + value } else { b'a' + value - 10 }
             };
             pair[0] = digit(byte >> 4);
             pair[1] = digit(byte & 15);
@@ -56,12 +52,7 @@ impl std::fmt::Debug for PasswordHash {
 }
 
 /// Appends a request header.
-pub fn put_request(
-    password: &PasswordHash,
-    command: Command,
-    destination: &Destination,
-    out: &mut Vec<u8>,
-) {
+pub fn put_request(password: &PasswordHash, command: Command, destination: &Destination, out: &mut Vec<u8>) {
     out.extend_from_slice(&password.0);
     out.extend_from_slice(b"\r\n");
     out.push(match command {
@@ -104,10 +95,7 @@ pub fn take_request(users: &[PasswordHash], input: &[u8]) -> Result<Option<Reque
     let Some((hash, rest)) = input.split_at_checked(HASH) else {
         return Ok(None);
     };
-    let user = users
-        .iter()
-        .position(|user| user.matches(hash))
-        .ok_or(RequestError::UnknownUser)?;
+    let user = users.iter().position(|user| user.matches(hash)).ok_or(RequestError::UnknownUser)?;
     let Some((front, address)) = rest.split_at_checked(3) else {
         return Ok(None);
     };
@@ -124,12 +112,7 @@ pub fn take_request(users: &[PasswordHash], input: &[u8]) -> Result<Option<Reque
     };
     match address.get(length..length + 2) {
         None => Ok(None),
-        Some(b"\r\n") => Ok(Some(Request {
-            user,
-            command,
-            destination,
-            consumed: HASH + 3 + length + 2,
-        })),
+        Some(b"\r\n") => Ok(Some(Request { user, command, destination, consumed: HASH + 3 + length + 2 })),
         Some(_) => Err(RequestError::Malformed),
     }
 }
@@ -144,9 +127,7 @@ pub fn put_datagram(peer: &Destination, payload: &[u8], out: &mut Vec<u8>) {
 
 /// Reads a datagram from the front of `input`: its far end, where its payload lies, and so where
 /// it ends; `None` when more bytes are needed.
-pub fn take_datagram(
-    input: &[u8],
-) -> Result<Option<(Destination, std::ops::Range<usize>)>, RequestError> {
+pub fn take_datagram(input: &[u8]) -> Result<Option<(Destination, std::ops::Range<usize>)>, RequestError> {
     let Some((peer, length)) = AddressForm::Socks.take(input)? else {
         return Ok(None);
     };
@@ -168,10 +149,7 @@ mod tests {
 
     #[test]
     fn the_hash_matches_the_vector() {
-        assert_eq!(
-            PasswordHash::new("password").0,
-            *b"d63dc919e201d7bc4c825630d2cf25fdc93d4b2f0d46706d29038d01"
-        );
+        assert_eq!(PasswordHash::new("password").0, *b"d63dc919e201d7bc4c825630d2cf25fdc93d4b2f0d46706d29038d01");
     }
 
     #[test]
@@ -185,23 +163,12 @@ mod tests {
             for cut in 0..out.len() {
                 assert_eq!(take_request(&users, &out[..cut]), Ok(None));
             }
-            let expected = Request {
-                user: 1,
-                command: Command::Connect,
-                destination,
-                consumed: out.len(),
-            };
+            let expected = Request { user: 1, command: Command::Connect, destination, consumed: out.len() };
             out.push(0);
             assert_eq!(take_request(&users, &out), Ok(Some(expected)));
-            assert_eq!(
-                take_request(&users[..1], &out),
-                Err(RequestError::UnknownUser)
-            );
+            assert_eq!(take_request(&users[..1], &out), Err(RequestError::UnknownUser));
         }
-        assert_eq!(
-            take_request(&users, &[b'G'; 57]),
-            Err(RequestError::UnknownUser)
-        );
+        assert_eq!(take_request(&users, &[b'G'; 57]), Err(RequestError::UnknownUser));
     }
 
     #[test]

@@ -36,11 +36,7 @@ pub fn parse_user_id(text: &str) -> Result<[u8; 16], UserIdError> {
                 *place = *place << 4 | digit;
                 count += 1;
             }
-            if count == 32 {
-                Ok(id)
-            } else {
-                Err(UserIdError::NotHex)
-            }
+            if count == 32 { Ok(id) } else { Err(UserIdError::NotHex) }
         }
         _ => Err(UserIdError::Length),
     }
@@ -59,10 +55,7 @@ mod tests {
         // The vector of Xray's own documentation of mapped identifiers.
         assert_eq!(
             text,
-            [
-                0xfe, 0xb5, 0x44, 0x31, 0x30, 0x1b, 0x52, 0xbb, 0xa6, 0xdd, 0xe1, 0xe9, 0x3e, 0x81,
-                0xbb, 0x9e
-            ]
+            [0xfe, 0xb5, 0x44, 0x31, 0x30, 0x1b, 0x52, 0xbb, 0xa6, 0xdd, 0xe1, 0xe9, 0x3e, 0x81, 0xbb, 0x9e]
         );
         assert_eq!(parse_user_id(""), Err(UserIdError::Length));
         assert_eq!(parse_user_id(&"x".repeat(31)), Err(UserIdError::Length));

@@ -66,13 +66,7 @@ pub enum RequestError {
 }
 
 /// Appends a request header.
-pub fn put_request(
-    user: &[u8; 16],
-    flow: &str,
-    command: Command,
-    destination: &Destination,
-    out: &mut Vec<u8>,
-) {
+pub fn put_request(user: &[u8; 16], flow: &str, command: Command, destination: &Destination, out: &mut Vec<u8>) {
     out.push(0);
     out.extend_from_slice(user);
     if flow.is_empty() {
@@ -117,29 +111,13 @@ pub fn take_request(input: &[u8]) -> Result<Option<(Request, usize)>, RequestErr
         1 => Command::Tcp,
         2 => Command::Udp,
         3 => {
-            return Ok(Some((
-                Request {
-                    user,
-                    flow,
-                    command: Command::Mux,
-                    destination: None,
-                },
-                after + 1,
-            )));
+            return Ok(Some((Request { user, flow, command: Command::Mux, destination: None }, after + 1)));
         }
         other => return Err(RequestError::Command(other)),
     };
     let taken = AddressForm::PortFirst.take(&input[after + 1..])?;
     Ok(taken.map(|(destination, length)| {
-        (
-            Request {
-                user,
-                flow,
-                command,
-                destination: Some(destination),
-            },
-            after + 1 + length,
-        )
+        (Request { user, flow, command, destination: Some(destination) }, after + 1 + length)
     }))
 }
 
@@ -153,11 +131,8 @@ fn flow_of(mut addons: &[u8]) -> Result<Arc<str>, RequestError> {
                 varint(&mut addons)?;
             }
             2 => {
-                let length =
-                    usize::try_from(varint(&mut addons)?).map_err(|_| RequestError::Addons)?;
-                let (value, rest) = addons
-                    .split_at_checked(length)
-                    .ok_or(RequestError::Addons)?;
+                let length = usize::try_from(varint(&mut addons)?).map_err(|_| RequestError::Addons)?;
+                let (value, rest) = addons.split_at_checked(length).ok_or(RequestError::Addons)?;
                 addons = rest;
                 if tag >> 3 == 1 {
                     flow = std::str::from_utf8(value).map_err(|_| RequestError::Addons)?;
@@ -194,25 +169,17 @@ impl Preamble for Response {
         if let Some(&version) = input.first()
             && version != 0
         {
-            return Err(OpenError::Malformed(
-                "VLESS answer: unknown version (is this a VLESS server?)",
-            ));
+            return Err(OpenError::Malformed("VLESS answer: unknown version (is this a VLESS server?)"));
         }
         let Some(&[_, length]) = input.first_chunk() else {
             return Ok(Step::NeedMore(2));
         };
         let total = 2 + usize::from(length);
-        Ok(if input.len() < total {
-            Step::NeedMore(total)
-        } else {
-            Step::Done(total)
-        })
+        Ok(if input.len() < total { Step::NeedMore(total) } else { Step::Done(total) })
     }
 
     fn unanswered(&self) -> OpenError {
-        OpenError::Unanswered(
-            "the server closed the connection without an answer: wrong user id or flow?",
-        )
+        OpenError::Unanswered("the server closed the connection without an answer: wrong user id or flow?")
     }
 }
 
@@ -250,9 +217,7 @@ pub struct DatagramOpen {
 impl DatagramOpen {
     /// What the client reads.
     pub fn client() -> Self {
-        Self {
-            answer: Some(Response),
-        }
+        Self { answer: Some(Response) }
     }
 
     /// What the server reads.
@@ -272,10 +237,7 @@ impl Open for DatagramOpen {
                 Step::NeedMore(more) => Opened::NeedMore(more),
                 Step::Done(consumed) => {
                     self.answer = None;
-                    Opened::Chunk {
-                        consumed,
-                        payload: consumed..consumed,
-                    }
+                    Opened::Chunk { consumed, payload: consumed..consumed }
                 }
             });
         }
@@ -286,19 +248,14 @@ impl Open for DatagramOpen {
         if input.len() < total {
             return Ok(Opened::NeedMore(total));
         }
-        Ok(Opened::Chunk {
-            consumed: total,
-            payload: 2..total,
-        })
+        Ok(Opened::Chunk { consumed: total, payload: 2..total })
     }
 
     fn ended(&self, left: usize) -> Result<(), OpenError> {
         match (&self.answer, left) {
             (Some(answer), _) => Err(answer.unanswered()),
             (None, 0) => Ok(()),
-            (None, _) => Err(OpenError::Malformed(
-                "VLESS: the connection ended inside a datagram",
-            )),
+            (None, _) => Err(OpenError::Malformed("VLESS: the connection ended inside a datagram")),
         }
     }
 }
@@ -325,12 +282,7 @@ mod tests {
                     let length = out.len();
                     out.extend_from_slice(b"tail");
                     let destination = (command != Command::Mux).then_some(destination);
-                    let request = Request {
-                        user: USER,
-                        flow: flow.into(),
-                        command,
-                        destination,
-                    };
+                    let request = Request { user: USER, flow: flow.into(), command, destination };
                     assert_eq!(take_request(&out), Ok(Some((request, length))));
                 }
             }
@@ -340,13 +292,7 @@ mod tests {
     #[test]
     fn vision_addons_have_their_exact_bytes() {
         let mut out = Vec::new();
-        put_request(
-            &USER,
-            VISION,
-            Command::Mux,
-            &Destination::new(Host::parse("a").unwrap(), 1),
-            &mut out,
-        );
+        put_request(&USER, VISION, Command::Mux, &Destination::new(Host::parse("a").unwrap(), 1), &mut out);
         assert_eq!(&out[17..20], [0x12, 0x0a, 0x10]);
         assert_eq!(&out[20..36], VISION.as_bytes());
         assert_eq!(out.len(), 37);
@@ -354,17 +300,8 @@ mod tests {
 
     #[test]
     fn unknown_addons_are_passed_over_and_broken_ones_refused() {
-        assert_eq!(
-            flow_of(&[0x12, 2, 1, 2, 0x18, 0x80, 1, 0x0a, 1, b'x']).as_deref(),
-            Ok("x")
-        );
-        for broken in [
-            &[0x0a][..],
-            &[0x0a, 5, 1],
-            &[0x0b],
-            &[0x0a, 1, 0xff],
-            &[0x80; 11],
-        ] {
+        assert_eq!(flow_of(&[0x12, 2, 1, 2, 0x18, 0x80, 1, 0x0a, 1, b'x']).as_deref(), Ok("x"));
+        for broken in [&[0x0a][..], &[0x0a, 5, 1], &[0x0b], &[0x0a, 1, 0xff], &[0x80; 11]] {
             assert_eq!(flow_of(broken), Err(RequestError::Addons));
         }
         assert_eq!(take_request(&[1]), Err(RequestError::Version(1)));
@@ -382,27 +319,9 @@ mod tests {
     fn datagrams_keep_their_bounds() {
         let mut open = DatagramOpen::client();
         let mut wire = vec![0, 0, 0, 2, 5, 6, 0, 0];
-        assert_eq!(
-            open.open(&mut wire),
-            Ok(Opened::Chunk {
-                consumed: 2,
-                payload: 2..2
-            })
-        );
-        assert_eq!(
-            open.open(&mut wire[2..]),
-            Ok(Opened::Chunk {
-                consumed: 4,
-                payload: 2..4
-            })
-        );
-        assert_eq!(
-            open.open(&mut wire[6..]),
-            Ok(Opened::Chunk {
-                consumed: 2,
-                payload: 2..2
-            })
-        );
+        assert_eq!(open.open(&mut wire), Ok(Opened::Chunk { consumed: 2, payload: 2..2 }));
+        assert_eq!(open.open(&mut wire[2..]), Ok(Opened::Chunk { consumed: 4, payload: 2..4 }));
+        assert_eq!(open.open(&mut wire[6..]), Ok(Opened::Chunk { consumed: 2, payload: 2..2 }));
         assert_eq!(open.open(&mut []), Ok(Opened::NeedMore(2)));
     }
 }

@@ -99,10 +99,7 @@ impl Protection {
         let masked = Options::CHUNKED | Options::MASKED;
         match self {
             Self::Aes128Gcm => (Security::Aes128Gcm, Options(masked | Options::PADDED)),
-            Self::ChaCha20Poly1305 => (
-                Security::ChaCha20Poly1305,
-                Options(masked | Options::PADDED),
-            ),
+            Self::ChaCha20Poly1305 => (Security::ChaCha20Poly1305, Options(masked | Options::PADDED)),
             // Peers disagree about padding without a cipher, so it is never asked for.
             Self::None => (Security::None, Options(masked)),
             Self::Zero => match command {
@@ -130,10 +127,7 @@ impl UserKey {
         let auth = kdf(Label::AuthId, &[], &command);
         let mut auth_key = [0; 16];
         auth_key.copy_from_slice(&auth[..16]);
-        Self {
-            command,
-            auth: aes::Aes128::new(&auth_key.into()),
-        }
+        Self { command, auth: aes::Aes128::new(&auth_key.into()) }
     }
 }
 
@@ -160,24 +154,12 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     /// Fresh keys for a request.
-    pub fn new(
-        random: &mut dyn Random,
-        security: Security,
-        options: Options,
-        command: Command,
-    ) -> Self {
+    pub fn new(random: &mut dyn Random, security: Security, options: Options, command: Command) -> Self {
         let (mut key, mut iv, mut answer) = ([0; 16], [0; 16], [0; 1]);
         random.fill(&mut key);
         random.fill(&mut iv);
         random.fill(&mut answer);
-        Self {
-            key,
-            iv,
-            answer: answer[0],
-            security,
-            options,
-            command,
-        }
+        Self { key, iv, answer: answer[0], security, options, command }
     }
 
     /// Whether the body is the bare bytes, without chunks.

@@ -122,18 +122,13 @@ impl Open for FrameOpen {
 
 impl FrameOpen {
     fn payload(&mut self, input: &mut [u8], head: usize) -> Opened {
-        let amount = usize::try_from(self.left)
-            .unwrap_or(usize::MAX)
-            .min(input.len() - head);
+        let amount = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - head);
         if let Some(mask) = self.mask {
             apply_mask(&mut input[head..head + amount], mask, self.offset);
         }
         self.offset = self.offset.wrapping_add(amount);
         self.left -= amount as u64;
-        Opened::Chunk {
-            consumed: head + amount,
-            payload: head..head + amount,
-        }
+        Opened::Chunk { consumed: head + amount, payload: head..head + amount }
     }
 
     fn head(&mut self, input: &mut [u8]) -> Result<Opened, OpenError> {
@@ -141,9 +136,7 @@ impl FrameOpen {
             return Ok(Opened::NeedMore(2));
         };
         if first & 0x70 != 0 {
-            return Err(OpenError::Malformed(
-                "a WebSocket frame uses an extension that was not agreed on",
-            ));
+            return Err(OpenError::Malformed("a WebSocket frame uses an extension that was not agreed on"));
         }
         let (length_bytes, short) = match second & 0x7f {
             126 => (2, 0),
@@ -155,33 +148,23 @@ impl FrameOpen {
         if input.len() < head {
             return Ok(Opened::NeedMore(head));
         }
-        let length = input[2..2 + length_bytes]
-            .iter()
-            .fold(short, |sum, byte| (sum << 8) | u64::from(*byte));
+        let length = input[2..2 + length_bytes].iter().fold(short, |sum, byte| (sum << 8) | u64::from(*byte));
         if length >> 63 != 0 {
-            return Err(OpenError::Malformed(
-                "a WebSocket frame has an impossible length",
-            ));
+            return Err(OpenError::Malformed("a WebSocket frame has an impossible length"));
         }
-        let mask = (mask_bytes > 0)
-            .then(|| <[u8; 4]>::try_from(&input[head - 4..head]).unwrap_or_default());
+        let mask = (mask_bytes > 0).then(|| <[u8; 4]>::try_from(&input[head - 4..head]).unwrap_or_default());
         match first & 0x0f {
             0..=2 => {
                 (self.left, self.mask, self.offset) = (length, mask, 0);
                 Ok(self.payload(input, head))
             }
-            8 => Ok(Opened::End {
-                consumed: input.len().min(head + length.min(125) as usize),
-            }),
+            8 => Ok(Opened::End { consumed: input.len().min(head + length.min(125) as usize) }),
             9 | 10 if length <= 125 => {
                 let end = head + length as usize;
                 if input.len() < end {
                     return Ok(Opened::NeedMore(end));
                 }
-                Ok(Opened::Chunk {
-                    consumed: end,
-                    payload: 0..0,
-                })
+                Ok(Opened::Chunk { consumed: end, payload: 0..0 })
             }
             _ => Err(OpenError::Malformed("a WebSocket frame of an unknown kind")),
         }
@@ -196,10 +179,7 @@ mod tests {
 
     impl Random for Fixed {
         fn fill(&mut self, buffer: &mut [u8]) {
-            for (byte, value) in buffer
-                .iter_mut()
-                .zip([0x37, 0xfa, 0x21, 0x3d].into_iter().cycle())
-            {
+            for (byte, value) in buffer.iter_mut().zip([0x37, 0xfa, 0x21, 0x3d].into_iter().cycle()) {
                 *byte = value;
             }
         }
@@ -217,9 +197,7 @@ mod tests {
     #[test]
     fn matches_the_example_of_the_rfc() {
         // RFC 6455 §5.7, with the binary opcode.
-        let expected = [
-            0x82, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58,
-        ];
+        let expected = [0x82, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58];
         assert_eq!(sealed(Role::Client, b"Hello"), expected);
         assert_eq!(sealed(Role::Server, b"Hello")[..3], [0x82, 5, b'H']);
     }
@@ -235,9 +213,7 @@ mod tests {
                     let (mut held, mut out) = (Vec::new(), Vec::new());
                     for piece in wire.chunks(step) {
                         held.extend_from_slice(piece);
-                        while let Opened::Chunk { consumed, payload } =
-                            open.open(&mut held).unwrap()
-                        {
+                        while let Opened::Chunk { consumed, payload } = open.open(&mut held).unwrap() {
                             out.extend_from_slice(&held[payload]);
                             held.drain(..consumed);
                         }
@@ -251,17 +227,8 @@ mod tests {
     #[test]
     fn control_frames_carry_no_payload_and_close_ends() {
         let mut open = FrameOpen::default();
-        assert_eq!(
-            open.open(&mut [0x89, 2, 1, 2]),
-            Ok(Opened::Chunk {
-                consumed: 4,
-                payload: 0..0
-            })
-        );
-        assert_eq!(
-            open.open(&mut [0x88, 2, 3, 0xe8]),
-            Ok(Opened::End { consumed: 4 })
-        );
+        assert_eq!(open.open(&mut [0x89, 2, 1, 2]), Ok(Opened::Chunk { consumed: 4, payload: 0..0 }));
+        assert_eq!(open.open(&mut [0x88, 2, 3, 0xe8]), Ok(Opened::End { consumed: 4 }));
         assert!(open.open(&mut [0xc2, 0]).is_err());
         assert!(open.open(&mut [0x83, 0]).is_err());
     }

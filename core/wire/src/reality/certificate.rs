@@ -28,12 +28,7 @@ fn element<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
         0..=0x7f => (usize::from(first), rest),
         0x81..=0x83 => {
             let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            (
-                bytes
-                    .iter()
-                    .fold(0, |length, byte| (length << 8) | usize::from(*byte)),
-                rest,
-            )
+            (bytes.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte)), rest)
         }
         _ => return None,
     };
@@ -43,9 +38,7 @@ fn element<'a>(input: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
 }
 
 fn expect<'a>(input: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
-    element(input)
-        .filter(|(found, _)| *found == tag)
-        .map(|(_, content)| content)
+    element(input).filter(|(found, _)| *found == tag).map(|(_, content)| content)
 }
 
 /// Reads the fields; `None` when the certificate is not one with an Ed25519 key.
@@ -67,10 +60,7 @@ pub(super) fn parse(der: &[u8]) -> Option<Leaf<'_>> {
     if expect(&mut key, SEQUENCE)? != ED25519 {
         return None;
     }
-    let public_key = expect(&mut key, BIT_STRING)?
-        .strip_prefix(&[0])?
-        .try_into()
-        .ok()?;
+    let public_key = expect(&mut key, BIT_STRING)?.strip_prefix(&[0])?.try_into().ok()?;
     let mut first_extension = None;
     while !body.is_empty() {
         let (tag, mut content) = element(&mut body)?;
@@ -86,11 +76,7 @@ pub(super) fn parse(der: &[u8]) -> Option<Leaf<'_>> {
             }
         }
     }
-    Some(Leaf {
-        public_key,
-        signature,
-        first_extension,
-    })
+    Some(Leaf { public_key, signature, first_extension })
 }
 
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
@@ -120,8 +106,5 @@ pub(super) fn build(public_key: &[u8], proof: &[u8]) -> Vec<u8> {
         der(SEQUENCE, &[algorithm.clone(), bits(public_key)].concat()),
     ]
     .concat();
-    der(
-        SEQUENCE,
-        &[der(SEQUENCE, &body), algorithm, bits(proof)].concat(),
-    )
+    der(SEQUENCE, &[der(SEQUENCE, &body), algorithm, bits(proof)].concat())
 }

@@ -10,9 +10,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::{RANDOM, SESSION_ID, auth_key, certificate, session_cipher, session_nonce};
-use crate::tls::{
-    CertificateError, Evidence, ServerAuth, Share, TlsError, X25519, X25519_MLKEM768,
-};
+use crate::tls::{CertificateError, Evidence, ServerAuth, Share, TlsError, X25519, X25519_MLKEM768};
 
 /// The client version that is announced. Servers refuse what is older than their own limit
 /// (26.3.27 by default in 2026) and show the real site.
@@ -47,11 +45,7 @@ pub enum OptionError {
 impl Options {
     /// Options of raw keys and the short id's hex digits. `mldsa65_key` is the key that the server
     /// must also sign with, where a node has one.
-    pub fn new(
-        public_key: &[u8],
-        short_id: &str,
-        mldsa65_key: Option<Vec<u8>>,
-    ) -> Result<Self, OptionError> {
+    pub fn new(public_key: &[u8], short_id: &str, mldsa65_key: Option<Vec<u8>>) -> Result<Self, OptionError> {
         let public_key = public_key.try_into().map_err(|_| OptionError::PublicKey)?;
         let digits = short_id.as_bytes();
         if digits.len() > 16 || digits.len() % 2 != 0 {
@@ -62,18 +56,10 @@ impl Options {
             let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(OptionError::ShortId);
             *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
         }
-        if mldsa65_key
-            .as_ref()
-            .is_some_and(|key| key.len() != MLDSA65_KEY)
-        {
+        if mldsa65_key.as_ref().is_some_and(|key| key.len() != MLDSA65_KEY) {
             return Err(OptionError::Mldsa65Key);
         }
-        Ok(Self {
-            public_key,
-            short_id: id,
-            version: VERSION,
-            mldsa65_key,
-        })
+        Ok(Self { public_key, short_id: id, version: VERSION, mldsa65_key })
     }
 
     /// Announces another client version.
@@ -86,9 +72,7 @@ impl Options {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("version", &self.version)
-            .finish_non_exhaustive()
+        f.debug_struct("Options").field("version", &self.version).finish_non_exhaustive()
     }
 }
 
@@ -126,14 +110,7 @@ impl RealityAuth {
     /// `unix_seconds` is now; `web` judges the certificate when the proof is absent, as a browser
     /// that visits the real site would.
     pub fn new(options: Options, unix_seconds: u32, web: Box<dyn ServerAuth>) -> Self {
-        Self {
-            options,
-            unix_seconds,
-            auth_key: None,
-            server_key: None,
-            verdict: Verdict::default(),
-            web,
-        }
+        Self { options, unix_seconds, auth_key: None, server_key: None, verdict: Verdict::default(), web }
     }
 
     /// A handle that tells, after the handshake, what the server was.
@@ -164,20 +141,13 @@ impl RealityAuth {
 impl ServerAuth for RealityAuth {
     fn finish_hello(&mut self, hello: &mut [u8], shares: &[Share]) -> Result<(), TlsError> {
         let find = |group| shares.iter().find(|share| share.group() == group);
-        let share =
-            find(X25519)
-                .or_else(|| find(X25519_MLKEM768))
-                .ok_or(TlsError::Configuration(
-                    "REALITY needs a fingerprint with an X25519 key share",
-                ))?;
+        let share = find(X25519)
+            .or_else(|| find(X25519_MLKEM768))
+            .ok_or(TlsError::Configuration("REALITY needs a fingerprint with an X25519 key share"))?;
         let shared = share
             .x25519_with(&self.options.public_key)
-            .unwrap_or(Err(TlsError::Configuration(
-                "REALITY needs a fingerprint with an X25519 key share",
-            )))
-            .map_err(|_| {
-                TlsError::Configuration("the REALITY public key is no valid X25519 key")
-            })?;
+            .unwrap_or(Err(TlsError::Configuration("REALITY needs a fingerprint with an X25519 key share")))
+            .map_err(|_| TlsError::Configuration("the REALITY public key is no valid X25519 key"))?;
         let failed = TlsError::Crypto("REALITY session id");
         let random = hello.get(RANDOM).ok_or(failed.clone())?.to_vec();
         let key = auth_key(&shared, &random).ok_or(failed.clone())?;
@@ -188,9 +158,7 @@ impl ServerAuth for RealityAuth {
         hello.get_mut(SESSION_ID).ok_or(failed.clone())?.fill(0);
         let cipher = session_cipher(&key).ok_or(failed.clone())?;
         let nonce = session_nonce(&random).ok_or(failed.clone())?;
-        let tag = cipher
-            .seal_in_place_separate_tag(nonce, Aad::from(&*hello), &mut plain)
-            .map_err(|_| failed)?;
+        let tag = cipher.seal_in_place_separate_tag(nonce, Aad::from(&*hello), &mut plain).map_err(|_| failed)?;
         hello[SESSION_ID.start..SESSION_ID.start + 16].copy_from_slice(&plain);
         hello[SESSION_ID.start + 16..SESSION_ID.end].copy_from_slice(tag.as_ref());
         self.auth_key = Some(key);
@@ -218,8 +186,7 @@ impl ServerAuth for RealityAuth {
         signature: &[u8],
     ) -> Result<(), CertificateError> {
         let Some(key) = self.server_key else {
-            self.web
-                .check_signature(scheme, offered, certificate, message, signature)?;
+            self.web.check_signature(scheme, offered, certificate, message, signature)?;
             self.verdict.0.store(REAL_SITE, Ordering::Release);
             return Ok(());
         };

@@ -15,7 +15,8 @@ use crate::random::Random;
 pub(super) const MAX_PADDING: usize = 900;
 
 const UNANSWERED_2022: &str = "the server closed the connection without an answer: wrong password, wrong method, or clocks that differ by more than 30 seconds?";
-const UNANSWERED: &str = "the server closed the connection without an answer: wrong password or method, or the target is unreachable?";
+const UNANSWERED: &str =
+    "the server closed the connection without an answer: wrong password or method, or the target is unreachable?";
 
 /// Starts streams to one server.
 #[derive(Debug, Clone)]
@@ -51,17 +52,12 @@ impl Client {
         AddressForm::Socks.put(destination, &mut first);
         if method.is_2022() {
             self.put_identities(salt_bytes, out);
-            let padding = if payload.is_empty() {
-                some_padding(random)
-            } else {
-                0
-            };
+            let padding = if payload.is_empty() { some_padding(random) } else { 0 };
             first.extend_from_slice(&(padding as u16).to_be_bytes());
             let start = first.len();
             first.resize(start + padding, 0);
             random.fill(&mut first[start..]);
-            let (here, rest) =
-                payload.split_at(payload.len().min(usize::from(u16::MAX) - first.len()));
+            let (here, rest) = payload.split_at(payload.len().min(usize::from(u16::MAX) - first.len()));
             first.extend_from_slice(here);
             let mut fixed = [0; 11];
             fixed[1..9].copy_from_slice(&clock().to_be_bytes());
@@ -76,12 +72,7 @@ impl Client {
             seal.chunks(rest, out);
         }
         let open = ClientOpen {
-            head: Some(Head {
-                method,
-                key: self.keys.user.clone(),
-                request_salt: salt,
-                clock: clock.clone(),
-            }),
+            head: Some(Head { method, key: self.keys.user.clone(), request_salt: salt, clock: clock.clone() }),
             body: None,
         };
         (seal, open)
@@ -114,11 +105,7 @@ struct Head {
 impl Head {
     fn length(&self) -> usize {
         let salt = self.method.key_length();
-        if self.method.is_2022() {
-            salt + 1 + 8 + salt + 2 + TAG
-        } else {
-            salt
-        }
+        if self.method.is_2022() { salt + 1 + 8 + salt + 2 + TAG } else { salt }
     }
 
     fn read(&self, input: &[u8]) -> Result<StreamOpen, OpenError> {
@@ -133,18 +120,14 @@ impl Head {
         let length = body.message(plain, "Shadowsocks answer")?;
         let plain = &plain[..length];
         if plain[0] != 1 {
-            return Err(OpenError::Malformed(
-                "Shadowsocks answer: it is no server's",
-            ));
+            return Err(OpenError::Malformed("Shadowsocks answer: it is no server's"));
         }
         let mut time = [0; 8];
         time.copy_from_slice(&plain[1..9]);
         check_time(u64::from_be_bytes(time), (self.clock)())?;
         let (request_salt, first) = plain[9..].split_at(self.method.key_length());
         if !bool::from(request_salt.ct_eq(&self.request_salt[..request_salt.len()])) {
-            return Err(OpenError::Malformed(
-                "Shadowsocks answer: it belongs to another request",
-            ));
+            return Err(OpenError::Malformed("Shadowsocks answer: it belongs to another request"));
         }
         body.expect(usize::from(u16::from_be_bytes([first[0], first[1]])));
         Ok(body)
@@ -158,10 +141,7 @@ pub(super) fn check_time(theirs: u64, ours: u64) -> Result<(), OpenError> {
     }
     let apart = i64::try_from(apart).unwrap_or(i64::MAX);
     let seconds = if theirs > ours { apart } else { -apart };
-    Err(OpenError::ClockSkew {
-        seconds,
-        allowed: CLOCK_TOLERANCE as u32,
-    })
+    Err(OpenError::ClockSkew { seconds, allowed: CLOCK_TOLERANCE as u32 })
 }
 
 /// What a client reads: the server's salt (and header), then chunks.
@@ -174,9 +154,7 @@ impl Open for ClientOpen {
     fn max_chunk(&self) -> usize {
         match (&self.body, &self.head) {
             (Some(body), _) => body.max_chunk(),
-            (None, Some(head)) if head.method.is_2022() => {
-                super::stream::LENGTH + usize::from(u16::MAX) + TAG
-            }
+            (None, Some(head)) if head.method.is_2022() => super::stream::LENGTH + usize::from(u16::MAX) + TAG,
             (None, _) => super::stream::LENGTH + AEAD_MAX + TAG,
         }
     }
@@ -194,18 +172,13 @@ impl Open for ClientOpen {
         };
         self.body = Some(head.read(header)?);
         self.head = None;
-        Ok(Opened::Chunk {
-            consumed: length,
-            payload: length..length,
-        })
+        Ok(Opened::Chunk { consumed: length, payload: length..length })
     }
 
     fn ended(&self, left: usize) -> Result<(), OpenError> {
         match (&self.body, &self.head) {
             (Some(body), _) => body.ended(left),
-            (None, Some(head)) if head.method.is_2022() => {
-                Err(OpenError::Unanswered(UNANSWERED_2022))
-            }
+            (None, Some(head)) if head.method.is_2022() => Err(OpenError::Unanswered(UNANSWERED_2022)),
             (None, _) => Err(OpenError::Unanswered(UNANSWERED)),
         }
     }

@@ -83,11 +83,7 @@ impl Keys {
             return Err(KeyError::Empty);
         }
         if !method.is_2022() {
-            return Ok(Self {
-                method,
-                identities: Vec::new(),
-                user: stretch(method, password),
-            });
+            return Ok(Self { method, identities: Vec::new(), user: stretch(method, password) });
         }
         let mut keys = Vec::new();
         for part in password.split(':') {
@@ -97,11 +93,7 @@ impl Keys {
         if !keys.is_empty() && !method.has_block_cipher() || keys.len() > MOST_IDENTITIES {
             return Err(KeyError::TooMany);
         }
-        Ok(Self {
-            method,
-            identities: keys,
-            user,
-        })
+        Ok(Self { method, identities: keys, user })
     }
 
     /// The method.
@@ -112,39 +104,24 @@ impl Keys {
 
 fn decode(method: Method, text: &str) -> Result<SharedKey, KeyError> {
     let needed = method.key_length();
-    let mut decoded = STANDARD
-        .decode(text)
-        .map_err(|_| KeyError::NotBase64(needed))?;
+    let mut decoded = STANDARD.decode(text).map_err(|_| KeyError::NotBase64(needed))?;
     if decoded.len() != needed {
-        return Err(KeyError::Length {
-            found: decoded.len(),
-            needed,
-        });
+        return Err(KeyError::Length { found: decoded.len(), needed });
     }
     let mut bytes = [0; LONGEST];
     bytes[..needed].copy_from_slice(&decoded);
     decoded.zeroize();
-    Ok(SharedKey {
-        bytes,
-        length: needed,
-    })
+    Ok(SharedKey { bytes, length: needed })
 }
 
 /// OpenSSL's `EVP_BytesToKey` with MD5 and no salt.
 fn stretch(method: Method, password: &str) -> SharedKey {
     let mut bytes = [0; LONGEST];
     let first: [u8; 16] = Md5::digest(password).into();
-    let second: [u8; 16] = Md5::new()
-        .chain_update(first)
-        .chain_update(password)
-        .finalize()
-        .into();
+    let second: [u8; 16] = Md5::new().chain_update(first).chain_update(password).finalize().into();
     bytes[..16].copy_from_slice(&first);
     bytes[16..].copy_from_slice(&second);
-    SharedKey {
-        bytes,
-        length: method.key_length(),
-    }
+    SharedKey { bytes, length: method.key_length() }
 }
 
 /// The AEAD key of one direction of one session.
@@ -153,8 +130,7 @@ pub(super) fn session_key(method: Method, key: &SharedKey, salt: &[u8]) -> Key {
     if method.is_2022() {
         subkey = derive(SESSION_CONTEXT, key, salt);
     } else {
-        let expanded = Hkdf::<Sha1>::new(Some(salt), key.bytes())
-            .expand(b"ss-subkey", &mut subkey[..key.length]);
+        let expanded = Hkdf::<Sha1>::new(Some(salt), key.bytes()).expand(b"ss-subkey", &mut subkey[..key.length]);
         debug_assert!(expanded.is_ok(), "HKDF-SHA1 yields up to 5,100 bytes");
     }
     let key = Key::new(method.cipher(), &subkey);
@@ -183,16 +159,11 @@ impl BlockCipher {
 
     fn from_bytes(method: Method, key: &[u8]) -> Option<Self> {
         match method {
-            Method::Blake3Aes128Gcm => aes::Aes128::new_from_slice(key)
-                .ok()
-                .map(|c| Self::Aes128(Box::new(c))),
-            Method::Blake3Aes256Gcm => aes::Aes256::new_from_slice(key)
-                .ok()
-                .map(|c| Self::Aes256(Box::new(c))),
-            Method::Aes128Gcm
-            | Method::Aes256Gcm
-            | Method::ChaCha20IetfPoly1305
-            | Method::Blake3ChaCha20Poly1305 => None,
+            Method::Blake3Aes128Gcm => aes::Aes128::new_from_slice(key).ok().map(|c| Self::Aes128(Box::new(c))),
+            Method::Blake3Aes256Gcm => aes::Aes256::new_from_slice(key).ok().map(|c| Self::Aes256(Box::new(c))),
+            Method::Aes128Gcm | Method::Aes256Gcm | Method::ChaCha20IetfPoly1305 | Method::Blake3ChaCha20Poly1305 => {
+                None
+            }
         }
     }
 

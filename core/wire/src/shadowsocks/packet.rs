@@ -76,11 +76,7 @@ impl Sending {
     pub(super) fn new(method: Method, key: &SharedKey, random: &mut dyn Random) -> Self {
         let mut id = [0; 8];
         random.fill(&mut id);
-        Self {
-            id,
-            next: 0,
-            key: SessionKey::new(method, key, &id),
-        }
+        Self { id, next: 0, key: SessionKey::new(method, key, &id) }
     }
 
     /// The separate header of the next packet.
@@ -103,11 +99,7 @@ impl Sending {
     }
 
     /// Starts a packet of the ChaCha method: nonce and header; the place where the plaintext starts.
-    pub(super) fn start_extended(
-        header: &[u8; SEPARATE],
-        random: &mut dyn Random,
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn start_extended(header: &[u8; SEPARATE], random: &mut dyn Random, out: &mut Vec<u8>) {
         let mut nonce = [0; XNONCE];
         random.fill(&mut nonce);
         out.extend_from_slice(&nonce);
@@ -129,11 +121,7 @@ impl Sending {
 }
 
 /// Opens the ciphertext and tag in `sealed` that carries the separate header `header`.
-pub(super) fn open_aead(
-    key: &SessionKey,
-    header: &[u8; SEPARATE],
-    sealed: &mut [u8],
-) -> Result<usize, PacketError> {
+pub(super) fn open_aead(key: &SessionKey, header: &[u8; SEPARATE], sealed: &mut [u8]) -> Result<usize, PacketError> {
     match key {
         SessionKey::Aead(key) => {
             let mut nonce = [0; 12];
@@ -149,20 +137,14 @@ pub(super) fn open_extended(
     cipher: &XChaCha20Poly1305,
     packet: &mut [u8],
 ) -> Result<([u8; SEPARATE], usize), PacketError> {
-    let end = packet
-        .len()
-        .checked_sub(TAG)
-        .filter(|&end| end >= XNONCE + SEPARATE)
-        .ok_or(PacketError::Malformed)?;
+    let end = packet.len().checked_sub(TAG).filter(|&end| end >= XNONCE + SEPARATE).ok_or(PacketError::Malformed)?;
     let (front, tag) = packet.split_at_mut(end);
     let (nonce, body) = front.split_at_mut(XNONCE);
     let mut tag_bytes = [0; TAG];
     tag_bytes.copy_from_slice(tag);
     let mut nonce_bytes = [0; XNONCE];
     nonce_bytes.copy_from_slice(nonce);
-    cipher
-        .decrypt_in_place_detached(&nonce_bytes.into(), &[], body, &tag_bytes.into())
-        .map_err(|_| FORGED)?;
+    cipher.decrypt_in_place_detached(&nonce_bytes.into(), &[], body, &tag_bytes.into()).map_err(|_| FORGED)?;
     let mut header = [0; SEPARATE];
     header.copy_from_slice(&body[..SEPARATE]);
     Ok((header, end))
@@ -177,13 +159,7 @@ pub(super) fn extended_cipher(method: Method, key: &SharedKey) -> Option<Box<XCh
 pub(super) const EXTENDED_FRONT: usize = XNONCE + SEPARATE;
 
 /// Appends a datagram of the AEAD methods.
-pub(super) fn seal_plain(
-    keys: &Keys,
-    peer: &Destination,
-    payload: &[u8],
-    random: &mut dyn Random,
-    out: &mut Vec<u8>,
-) {
+pub(super) fn seal_plain(keys: &Keys, peer: &Destination, payload: &[u8], random: &mut dyn Random, out: &mut Vec<u8>) {
     let mut salt = [0; LONGEST];
     let salt = &mut salt[..keys.method.key_length()];
     random.fill(salt);
@@ -196,20 +172,11 @@ pub(super) fn seal_plain(
 }
 
 /// Opens a datagram of the AEAD methods in place: its far end and where its payload lies.
-pub(super) fn open_plain(
-    keys: &Keys,
-    packet: &mut [u8],
-) -> Result<(Destination, std::ops::Range<usize>), PacketError> {
+pub(super) fn open_plain(keys: &Keys, packet: &mut [u8]) -> Result<(Destination, std::ops::Range<usize>), PacketError> {
     let salt_length = keys.method.key_length();
-    let (salt, sealed) = packet
-        .split_at_mut_checked(salt_length)
-        .ok_or(PacketError::Malformed)?;
-    let length = session_key(keys.method, &keys.user, salt)
-        .open([0; 12], &[], sealed)
-        .map_err(|_| FORGED)?;
-    let (peer, at) = AddressForm::Socks
-        .take(&sealed[..length])?
-        .ok_or(PacketError::Malformed)?;
+    let (salt, sealed) = packet.split_at_mut_checked(salt_length).ok_or(PacketError::Malformed)?;
+    let length = session_key(keys.method, &keys.user, salt).open([0; 12], &[], sealed).map_err(|_| FORGED)?;
+    let (peer, at) = AddressForm::Socks.take(&sealed[..length])?.ok_or(PacketError::Malformed)?;
     Ok((peer, salt_length + at..salt_length + length))
 }
 
@@ -228,21 +195,15 @@ pub(super) fn check_body(
     }
     check_time(u64::from_be_bytes(time), now)?;
     if let Some(session) = session {
-        let (found, after) = rest
-            .split_first_chunk::<8>()
-            .ok_or(PacketError::Malformed)?;
+        let (found, after) = rest.split_first_chunk::<8>().ok_or(PacketError::Malformed)?;
         if found != session {
             return Err(PacketError::UnknownSession);
         }
         rest = after;
     }
     let (&padding, rest) = rest.split_first_chunk().ok_or(PacketError::Malformed)?;
-    let rest = rest
-        .get(usize::from(u16::from_be_bytes(padding))..)
-        .ok_or(PacketError::Malformed)?;
-    let (peer, used) = AddressForm::Socks
-        .take(rest)?
-        .ok_or(PacketError::Malformed)?;
+    let rest = rest.get(usize::from(u16::from_be_bytes(padding))..).ok_or(PacketError::Malformed)?;
+    let (peer, used) = AddressForm::Socks.take(rest)?.ok_or(PacketError::Malformed)?;
     Ok((peer, plain.len() - rest.len() + used))
 }
 
@@ -262,11 +223,8 @@ pub(super) fn put_body(
     if let Some(session) = session {
         out.extend_from_slice(session);
     }
-    let padding = if peer.port == 53 && payload.len() < 900 {
-        some_padding(random).min(900 - payload.len())
-    } else {
-        0
-    };
+    let padding =
+        if peer.port == 53 && payload.len() < 900 { some_padding(random).min(900 - payload.len()) } else { 0 };
     out.extend_from_slice(&(padding as u16).to_be_bytes());
     let start = out.len();
     out.resize(start + padding, 0);
@@ -308,11 +266,7 @@ impl PacketClient {
             outer: BlockCipher::new(method, outer),
             inner: BlockCipher::new(method, &keys.user),
             extended: extended_cipher(method, &keys.user),
-            identities: keys
-                .identities
-                .iter()
-                .filter_map(|key| BlockCipher::new(method, key))
-                .collect(),
+            identities: keys.identities.iter().filter_map(|key| BlockCipher::new(method, key)).collect(),
             current: None,
             previous: None,
             keys: keys.clone(),
@@ -320,14 +274,7 @@ impl PacketClient {
     }
 
     /// Appends the packet that carries `payload` to `target`. `now` is Unix time in seconds.
-    pub fn seal(
-        &mut self,
-        target: &Destination,
-        payload: &[u8],
-        now: u64,
-        random: &mut dyn Random,
-        out: &mut Vec<u8>,
-    ) {
+    pub fn seal(&mut self, target: &Destination, payload: &[u8], now: u64, random: &mut dyn Random, out: &mut Vec<u8>) {
         if !self.keys.method.is_2022() {
             seal_plain(&self.keys, target, payload, random, out);
             return;
@@ -356,19 +303,13 @@ impl PacketClient {
     }
 
     /// Opens `packet` in place: its source and where its payload lies.
-    pub fn open(
-        &mut self,
-        packet: &mut [u8],
-        now: u64,
-    ) -> Result<(Destination, std::ops::Range<usize>), PacketError> {
+    pub fn open(&mut self, packet: &mut [u8], now: u64) -> Result<(Destination, std::ops::Range<usize>), PacketError> {
         if !self.keys.method.is_2022() {
             return open_plain(&self.keys, packet);
         }
         let (header, start, end) = match (&self.inner, &self.extended) {
             (Some(inner), _) => {
-                let (front, _) = packet
-                    .split_first_chunk_mut::<SEPARATE>()
-                    .ok_or(PacketError::Malformed)?;
+                let (front, _) = packet.split_first_chunk_mut::<SEPARATE>().ok_or(PacketError::Malformed)?;
                 (inner.decrypt(*front), SEPARATE, None)
             }
             (None, Some(cipher)) => {
@@ -381,10 +322,7 @@ impl PacketClient {
         id.copy_from_slice(&header[..8]);
         number.copy_from_slice(&header[8..]);
 
-        let known = [&mut self.current, &mut self.previous]
-            .into_iter()
-            .flatten()
-            .find(|session| session.id == id);
+        let known = [&mut self.current, &mut self.previous].into_iter().flatten().find(|session| session.id == id);
         let mut fresh = None;
         let session = match known {
             Some(session) => session,
@@ -407,11 +345,7 @@ impl PacketClient {
         if let Some(fresh) = fresh {
             // The server has restarted. It may do so once a minute, or a replay of its past could
             // push out the present.
-            if self
-                .previous
-                .as_ref()
-                .is_some_and(|old| now.saturating_sub(old.heard) < 2 * CLOCK_TOLERANCE)
-            {
+            if self.previous.as_ref().is_some_and(|old| now.saturating_sub(old.heard) < 2 * CLOCK_TOLERANCE) {
                 return Err(PacketError::UnknownSession);
             }
             self.previous = self.current.replace(fresh);

@@ -6,8 +6,8 @@ use chacha20poly1305::XChaCha20Poly1305;
 
 use super::keys::{BlockCipher, Keys, SharedKey};
 use super::packet::{
-    EXTENDED_FRONT, PacketError, SEPARATE, Sending, SessionKey, check_body, extended_cipher,
-    open_aead, open_extended, open_plain, put_body, seal_plain,
+    EXTENDED_FRONT, PacketError, SEPARATE, Sending, SessionKey, check_body, extended_cipher, open_aead, open_extended,
+    open_plain, put_body, seal_plain,
 };
 use super::server::Users;
 use super::{KeyError, Method};
@@ -70,26 +70,14 @@ impl PacketServer {
     }
 
     /// Opens `packet` in place. `now` is Unix time in seconds.
-    pub fn open(
-        &mut self,
-        packet: &mut [u8],
-        now: u64,
-        random: &mut dyn Random,
-    ) -> Result<Incoming, PacketError> {
+    pub fn open(&mut self, packet: &mut [u8], now: u64, random: &mut dyn Random) -> Result<Incoming, PacketError> {
         if !self.keys.method.is_2022() {
             let (target, payload) = open_plain(&self.keys, packet)?;
-            return Ok(Incoming {
-                session: None,
-                user: 0,
-                target,
-                payload,
-            });
+            return Ok(Incoming { session: None, user: 0, target, payload });
         }
         let (header, start, end) = match (&self.block, &self.extended) {
             (Some(block), _) => {
-                let (front, _) = packet
-                    .split_first_chunk::<SEPARATE>()
-                    .ok_or(PacketError::Malformed)?;
+                let (front, _) = packet.split_first_chunk::<SEPARATE>().ok_or(PacketError::Malformed)?;
                 (block.decrypt(*front), SEPARATE, None)
             }
             (None, Some(cipher)) => {
@@ -120,20 +108,12 @@ impl PacketServer {
         if !known {
             self.admit(id, user, &user_key, now, random)?;
         }
-        let session = self
-            .sessions
-            .get_mut(&id)
-            .ok_or(PacketError::UnknownSession)?;
+        let session = self.sessions.get_mut(&id).ok_or(PacketError::UnknownSession)?;
         if !session.window.admit(u64::from_be_bytes(number)) {
             return Err(PacketError::Replayed);
         }
         session.heard = now;
-        Ok(Incoming {
-            session: Some(id),
-            user,
-            target,
-            payload: start + at..end,
-        })
+        Ok(Incoming { session: Some(id), user, target, payload: start + at..end })
     }
 
     fn user_of(
@@ -145,9 +125,7 @@ impl PacketServer {
         if self.users.is_empty() {
             return Ok((start, 0, self.keys.user.clone()));
         }
-        let name = packet[start..]
-            .first_chunk::<16>()
-            .ok_or(PacketError::Malformed)?;
+        let name = packet[start..].first_chunk::<16>().ok_or(PacketError::Malformed)?;
         let block = self.block.as_ref().ok_or(PacketError::Malformed)?;
         let mut name = block.decrypt(*name);
         name.iter_mut().zip(header).for_each(|(n, h)| *n ^= h);
@@ -164,8 +142,7 @@ impl PacketServer {
         random: &mut dyn Random,
     ) -> Result<(), PacketError> {
         if self.sessions.len() >= MOST_SESSIONS {
-            self.sessions
-                .retain(|_, session| now.saturating_sub(session.heard) < IDLE);
+            self.sessions.retain(|_, session| now.saturating_sub(session.heard) < IDLE);
             if self.sessions.len() >= MOST_SESSIONS {
                 return Err(PacketError::UnknownSession);
             }
@@ -197,10 +174,7 @@ impl PacketServer {
             seal_plain(&self.keys, source, payload, random, out);
             return Ok(());
         };
-        let session = self
-            .sessions
-            .get_mut(&id)
-            .ok_or(PacketError::UnknownSession)?;
+        let session = self.sessions.get_mut(&id).ok_or(PacketError::UnknownSession)?;
         let begin = out.len();
         let header = session.answers.number();
         match &session.outer {

@@ -97,11 +97,7 @@ impl Server {
     /// A server of `method` with `password`; with `users` (2022 AES methods only), their keys, and
     /// `password` is the key of the identity headers.
     pub fn new(method: Method, password: &str, users: &[&str]) -> Result<Self, KeyError> {
-        let window = if method.is_2022() {
-            2 * CLOCK_TOLERANCE
-        } else {
-            AEAD_WINDOW
-        };
+        let window = if method.is_2022() { 2 * CLOCK_TOLERANCE } else { AEAD_WINDOW };
         Ok(Self {
             keys: Keys::new(method, password)?,
             users: Users::new(method, users)?,
@@ -151,10 +147,7 @@ impl Server {
                 return Ok(Parsed::NeedMore(16 + FIXED));
             };
             let cipher = BlockCipher::identity(method, key, salt).ok_or(RequestError::Malformed)?;
-            let (place, user_key) = self
-                .users
-                .named(&cipher.decrypt(*header))
-                .ok_or(RequestError::UnknownUser)?;
+            let (place, user_key) = self.users.named(&cipher.decrypt(*header)).ok_or(RequestError::UnknownUser)?;
             (user, key, rest, identity_length) = (*place, user_key, after, 16);
         }
         let Some((header, rest)) = rest.split_first_chunk::<FIXED>() else {
@@ -177,10 +170,8 @@ impl Server {
         let mut plain = sealed.to_vec();
         open.message(&mut plain, "Shadowsocks request")?;
         plain.truncate(length);
-        let (destination, at) = AddressForm::Socks
-            .take(&plain)
-            .map_err(|_| RequestError::Malformed)?
-            .ok_or(RequestError::Malformed)?;
+        let (destination, at) =
+            AddressForm::Socks.take(&plain).map_err(|_| RequestError::Malformed)?.ok_or(RequestError::Malformed)?;
         let Some(&padding) = plain[at..].first_chunk::<2>() else {
             return Err(RequestError::Malformed);
         };
@@ -191,14 +182,7 @@ impl Server {
             return Err(RequestError::Malformed);
         }
         plain.drain(..start);
-        Ok(Parsed::Whole(Box::new(Request {
-            user,
-            key: key.clone(),
-            destination,
-            payload: plain,
-            open,
-            consumed,
-        })))
+        Ok(Parsed::Whole(Box::new(Request { user, key: key.clone(), destination, payload: plain, open, consumed })))
     }
 }
 
@@ -217,12 +201,7 @@ struct Request {
 }
 
 /// Opens chunks until the address is whole; a client may have cut it anywhere.
-fn read_aead(
-    method: Method,
-    key: &SharedKey,
-    salt: &[u8],
-    rest: &[u8],
-) -> Result<Parsed, RequestError> {
+fn read_aead(method: Method, key: &SharedKey, salt: &[u8], rest: &[u8]) -> Result<Parsed, RequestError> {
     let mut open = StreamOpen::new(method, session_key(method, key, salt));
     let mut plain = Vec::new();
     let mut at = 0;
@@ -244,10 +223,7 @@ fn read_aead(
         open.message(&mut body, "Shadowsocks request")?;
         plain.extend_from_slice(&body[..length]);
         at = end;
-        if let Some((destination, used)) = AddressForm::Socks
-            .take(&plain)
-            .map_err(|_| RequestError::Malformed)?
-        {
+        if let Some((destination, used)) = AddressForm::Socks.take(&plain).map_err(|_| RequestError::Malformed)? {
             plain.drain(..used);
             return Ok(Parsed::Whole(Box::new(Request {
                 user: 0,
@@ -276,25 +252,13 @@ struct Start {
 
 impl ServerSeal {
     fn new(method: Method, key: SharedKey, request_salt: [u8; LONGEST], clock: Clock) -> Self {
-        Self {
-            method,
-            start: Some(Start {
-                key,
-                request_salt,
-                clock,
-            }),
-            body: None,
-        }
+        Self { method, start: Some(Start { key, request_salt, clock }), body: None }
     }
 }
 
 impl Seal for ServerSeal {
     fn max_payload(&self) -> usize {
-        if self.method.is_2022() {
-            511 * 64
-        } else {
-            super::stream::AEAD_MAX
-        }
+        if self.method.is_2022() { 511 * 64 } else { super::stream::AEAD_MAX }
     }
 
     fn head(&self) -> usize {

@@ -23,16 +23,8 @@ pub struct StreamSeal {
 
 impl StreamSeal {
     pub(super) fn new(method: Method, key: Key) -> Self {
-        let max_payload = if method.is_2022() {
-            WRITE_MAX_2022
-        } else {
-            AEAD_MAX
-        };
-        Self {
-            key,
-            counter: Counter::default(),
-            max_payload,
-        }
+        let max_payload = if method.is_2022() { WRITE_MAX_2022 } else { AEAD_MAX };
+        Self { key, counter: Counter::default(), max_payload }
     }
 
     /// Seals `plain` as one message of its own (no length in front) and appends it.
@@ -92,29 +84,14 @@ pub struct StreamOpen {
 
 impl StreamOpen {
     pub(super) fn new(method: Method, key: Key) -> Self {
-        let max_payload = if method.is_2022() {
-            usize::from(u16::MAX)
-        } else {
-            AEAD_MAX
-        };
-        Self {
-            key,
-            counter: Counter::default(),
-            max_payload,
-            awaited: None,
-        }
+        let max_payload = if method.is_2022() { usize::from(u16::MAX) } else { AEAD_MAX };
+        Self { key, counter: Counter::default(), max_payload, awaited: None }
     }
 
     /// Opens one message (ciphertext and tag) in place; its length without the tag.
-    pub(super) fn message(
-        &mut self,
-        sealed: &mut [u8],
-        what: &'static str,
-    ) -> Result<usize, OpenError> {
+    pub(super) fn message(&mut self, sealed: &mut [u8], what: &'static str) -> Result<usize, OpenError> {
         let nonce = self.counter.next();
-        self.key
-            .open(nonce, &[], sealed)
-            .map_err(|_| OpenError::Authentication(what))
+        self.key.open(nonce, &[], sealed).map_err(|_| OpenError::Authentication(what))
     }
 
     /// Says that what follows is the payload of a chunk whose length came in a header.
@@ -139,9 +116,7 @@ impl Open for StreamOpen {
                 self.message(&mut field, "Shadowsocks chunk length")?;
                 let length = usize::from(u16::from_be_bytes([field[0], field[1]]));
                 if length > self.max_payload {
-                    return Err(OpenError::Malformed(
-                        "Shadowsocks: a chunk is longer than the method allows",
-                    ));
+                    return Err(OpenError::Malformed("Shadowsocks: a chunk is longer than the method allows"));
                 }
                 self.awaited = Some((LENGTH, length));
                 (LENGTH, length)
@@ -152,23 +127,16 @@ impl Open for StreamOpen {
             return Ok(Opened::NeedMore(total));
         };
         let nonce = self.counter.next();
-        self.key
-            .open(nonce, &[], body)
-            .map_err(|_| OpenError::Authentication("Shadowsocks chunk"))?;
+        self.key.open(nonce, &[], body).map_err(|_| OpenError::Authentication("Shadowsocks chunk"))?;
         self.awaited = None;
-        Ok(Opened::Chunk {
-            consumed: total,
-            payload: head..head + length,
-        })
+        Ok(Opened::Chunk { consumed: total, payload: head..head + length })
     }
 
     fn ended(&self, left: usize) -> Result<(), OpenError> {
         if left == 0 && self.awaited.is_none() {
             Ok(())
         } else {
-            Err(OpenError::Malformed(
-                "Shadowsocks: the connection ended inside a chunk",
-            ))
+            Err(OpenError::Malformed("Shadowsocks: the connection ended inside a chunk"))
         }
     }
 }

@@ -11,10 +11,7 @@ struct Counting(u64);
 impl Random for Counting {
     fn fill(&mut self, buffer: &mut [u8]) {
         for byte in buffer {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *byte = (self.0 >> 33) as u8;
         }
     }
@@ -32,11 +29,7 @@ fn key(method: Method, fill: u8) -> String {
 }
 
 fn password(method: Method) -> String {
-    if method.is_2022() {
-        key(method, 1)
-    } else {
-        "a password".to_owned()
-    }
+    if method.is_2022() { key(method, 1) } else { "a password".to_owned() }
 }
 
 fn target(host: &str) -> Destination {
@@ -93,41 +86,24 @@ fn streams_work_both_ways_with_every_method() {
     for method in Method::ALL {
         let mut server = Server::new(method, &password(method), &[]).unwrap();
         let client = Client::new(Keys::new(method, &password(method)).unwrap());
-        for (k, (host, first)) in [
-            ("192.0.2.1", 0),
-            ("::1", 1),
-            ("a.b", 100_000),
-            (name.as_str(), 16_000),
-        ]
-        .into_iter()
-        .enumerate()
+        for (k, (host, first)) in
+            [("192.0.2.1", 0), ("::1", 1), ("a.b", 100_000), (name.as_str(), 16_000)].into_iter().enumerate()
         {
             let mut wire = Vec::new();
-            let (mut seal, mut client_open) = client.start(
-                &target(host),
-                &long[..first],
-                &clock,
-                &mut Counting(k as u64),
-                &mut wire,
-            );
+            let (mut seal, mut client_open) =
+                client.start(&target(host), &long[..first], &clock, &mut Counting(k as u64), &mut wire);
             put(&mut seal, &long[first..], &mut wire);
             let mut accepted = read(&mut server, &wire, &clock).unwrap();
             assert_eq!(accepted.destination, target(host));
             let mut plain = accepted.payload.clone();
             plain.extend(drain(&mut accepted.open, &mut wire[accepted.consumed..]).unwrap());
             assert!(plain == long, "{method:?}");
-            assert!(matches!(
-                read(&mut server, &wire, &clock),
-                Err(RequestError::Replayed)
-            ));
+            assert!(matches!(read(&mut server, &wire, &clock), Err(RequestError::Replayed)));
 
             let mut answer = Vec::new();
             assert_eq!(accepted.seal.chunks_ahead(), 1);
             put(&mut accepted.seal, &long[..70_000], &mut answer);
-            assert!(
-                drain(&mut client_open, &mut answer).unwrap() == long[..70_000],
-                "{method:?}"
-            );
+            assert!(drain(&mut client_open, &mut answer).unwrap() == long[..70_000], "{method:?}");
         }
     }
 }
@@ -140,40 +116,23 @@ fn identity_headers_choose_the_user() {
         let users: Vec<&str> = users.iter().map(String::as_str).collect();
         let mut server = Server::new(method, &key(method, 1), &users).unwrap();
         let start = |fill| {
-            let keys =
-                Keys::new(method, &format!("{}:{}", key(method, 1), key(method, fill))).unwrap();
+            let keys = Keys::new(method, &format!("{}:{}", key(method, 1), key(method, fill))).unwrap();
             let mut wire = Vec::new();
-            let (_, open) = Client::new(keys).start(
-                &target("a.b"),
-                b"hello",
-                &clock,
-                &mut Counting(u64::from(fill)),
-                &mut wire,
-            );
+            let (_, open) =
+                Client::new(keys).start(&target("a.b"), b"hello", &clock, &mut Counting(u64::from(fill)), &mut wire);
             (wire, open)
         };
         let (wire, mut open) = start(3);
         let mut accepted = read(&mut server, &wire, &clock).unwrap();
-        assert_eq!(
-            (accepted.user, accepted.payload.as_slice()),
-            (1, &b"hello"[..])
-        );
+        assert_eq!((accepted.user, accepted.payload.as_slice()), (1, &b"hello"[..]));
         let mut answer = Vec::new();
         put(&mut accepted.seal, b"back", &mut answer);
         assert_eq!(drain(&mut open, &mut answer).unwrap(), b"back");
         let (wire, _) = start(4);
-        assert!(matches!(
-            read(&mut server, &wire, &clock),
-            Err(RequestError::UnknownUser)
-        ));
+        assert!(matches!(read(&mut server, &wire, &clock), Err(RequestError::UnknownUser)));
     }
     assert_eq!(
-        Server::new(
-            Method::Blake3ChaCha20Poly1305,
-            &key(Method::Blake3ChaCha20Poly1305, 1),
-            &["x"]
-        )
-        .err(),
+        Server::new(Method::Blake3ChaCha20Poly1305, &key(Method::Blake3ChaCha20Poly1305, 1), &["x"]).err(),
         Some(KeyError::TooMany)
     );
 }
@@ -185,23 +144,12 @@ fn clocks_may_differ_by_half_a_minute() {
     let (now, _) = clock(1000);
     let mut wire = Vec::new();
     let (_, mut open) = client.start(&target("a.b"), b"x", &now, &mut Counting(1), &mut wire);
-    for (ours, skew) in [
-        (970, None),
-        (1030, None),
-        (969, Some(31)),
-        (1031, Some(-31)),
-    ] {
+    for (ours, skew) in [(970, None), (1030, None), (969, Some(31)), (1031, Some(-31))] {
         let (server_clock, _) = clock(ours);
         let mut server = Server::new(method, &password(method), &[]).unwrap();
         match (read(&mut server, &wire, &server_clock), skew) {
             (Ok(_), None) => {}
-            (
-                Err(RequestError::Open(OpenError::ClockSkew {
-                    seconds,
-                    allowed: 30,
-                })),
-                Some(skew),
-            ) => {
+            (Err(RequestError::Open(OpenError::ClockSkew { seconds, allowed: 30 })), Some(skew)) => {
                 assert_eq!(seconds, skew);
             }
             (result, _) => panic!("{ours}: {:?}", result.map(|a| a.consumed)),
@@ -214,17 +162,8 @@ fn clocks_may_differ_by_half_a_minute() {
     let mut answer = Vec::new();
     put(&mut accepted.seal, b"y", &mut answer);
     // The same bytes against another request's salt.
-    let (_, mut other) = client.start(
-        &target("a.b"),
-        b"x",
-        &now,
-        &mut Counting(2),
-        &mut Vec::new(),
-    );
-    assert!(matches!(
-        drain(&mut other, &mut answer.clone()),
-        Err(OpenError::Malformed(_))
-    ));
+    let (_, mut other) = client.start(&target("a.b"), b"x", &now, &mut Counting(2), &mut Vec::new());
+    assert!(matches!(drain(&mut other, &mut answer.clone()), Err(OpenError::Malformed(_))));
     assert_eq!(drain(&mut open, &mut answer).unwrap(), b"y");
 }
 
@@ -232,29 +171,13 @@ fn clocks_may_differ_by_half_a_minute() {
 fn a_wrong_password_opens_nothing() {
     let (clock, _) = clock(1000);
     for method in Method::ALL {
-        let wrong = if method.is_2022() {
-            key(method, 9)
-        } else {
-            "another".to_owned()
-        };
+        let wrong = if method.is_2022() { key(method, 9) } else { "another".to_owned() };
         let client = Client::new(Keys::new(method, &wrong).unwrap());
         let mut wire = Vec::new();
-        let (_, open) = client.start(
-            &target("a.b"),
-            b"secret",
-            &clock,
-            &mut Counting(1),
-            &mut wire,
-        );
+        let (_, open) = client.start(&target("a.b"), b"secret", &clock, &mut Counting(1), &mut wire);
         let mut server = Server::new(method, &password(method), &[]).unwrap();
         let result = read(&mut server, &wire, &clock);
-        assert!(
-            matches!(
-                result,
-                Err(RequestError::Open(OpenError::Authentication(_)))
-            ),
-            "{method:?}"
-        );
+        assert!(matches!(result, Err(RequestError::Open(OpenError::Authentication(_)))), "{method:?}");
         assert!(matches!(open.ended(0), Err(OpenError::Unanswered(_))));
     }
 }
@@ -265,32 +188,18 @@ fn keys_are_checked() {
     assert_eq!(Keys::new(method, "!").err(), Some(KeyError::NotBase64(16)));
     assert_eq!(
         Keys::new(method, &key(Method::Blake3Aes256Gcm, 1)).err(),
-        Some(KeyError::Length {
-            found: 32,
-            needed: 16
-        })
+        Some(KeyError::Length { found: 32, needed: 16 })
     );
     assert_eq!(Keys::new(method, "").err(), Some(KeyError::Empty));
-    assert_eq!(
-        format!("{:?}", Keys::new(method, &key(method, 1)).unwrap()),
-        "Keys(2022-blake3-aes-128-gcm, …)"
-    );
+    assert_eq!(format!("{:?}", Keys::new(method, &key(method, 1)).unwrap()), "Keys(2022-blake3-aes-128-gcm, …)");
 }
 
 #[test]
 fn the_stretched_password_matches_openssl() {
     // echo -n | openssl enc -aes-256-cbc -md md5 -nosalt -pass pass:foobar -P
     let keys = Keys::new(Method::Aes256Gcm, "foobar").unwrap();
-    let hex: String = keys
-        .user
-        .bytes()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    assert_eq!(
-        hex,
-        "3858f62230ac3c915f300c664312c63f568378529614d22ddb49237d2f60bfdf"
-    );
+    let hex: String = keys.user.bytes().iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(hex, "3858f62230ac3c915f300c664312c63f568378529614d22ddb49237d2f60bfdf");
 }
 
 fn packet_pair(method: Method, identities: bool) -> (PacketClient, PacketServer) {
@@ -301,18 +210,15 @@ fn packet_pair(method: Method, identities: bool) -> (PacketClient, PacketServer)
         return (PacketClient::new(&keys, &mut Counting(5)), server);
     }
     let keys = Keys::new(method, &password(method)).unwrap();
-    (
-        PacketClient::new(&keys, &mut Counting(5)),
-        PacketServer::new(method, &password(method), &[]).unwrap(),
-    )
+    (PacketClient::new(&keys, &mut Counting(5)), PacketServer::new(method, &password(method), &[]).unwrap())
 }
 
 #[test]
 fn datagrams_work_both_ways_with_every_method() {
-    let cases = Method::ALL.into_iter().map(|m| (m, false)).chain([
-        (Method::Blake3Aes128Gcm, true),
-        (Method::Blake3Aes256Gcm, true),
-    ]);
+    let cases = Method::ALL
+        .into_iter()
+        .map(|m| (m, false))
+        .chain([(Method::Blake3Aes128Gcm, true), (Method::Blake3Aes256Gcm, true)]);
     for (method, identities) in cases {
         let (mut client, mut server) = packet_pair(method, identities);
         let mut random = Counting(11);
@@ -323,36 +229,18 @@ fn datagrams_work_both_ways_with_every_method() {
                 client.seal(&target(host), &payload, 100, &mut random, &mut packet);
                 let copy = packet.clone();
                 let incoming = server.open(&mut packet, 100, &mut random).unwrap();
-                assert_eq!(
-                    (&incoming.target, incoming.user),
-                    (&target(host), usize::from(identities))
-                );
+                assert_eq!((&incoming.target, incoming.user), (&target(host), usize::from(identities)));
                 assert_eq!(packet[incoming.payload.clone()], payload);
                 if method.is_2022() {
-                    assert_eq!(
-                        server.open(&mut copy.clone(), 100, &mut random),
-                        Err(PacketError::Replayed)
-                    );
+                    assert_eq!(server.open(&mut copy.clone(), 100, &mut random), Err(PacketError::Replayed));
                 }
                 let mut answer = Vec::new();
-                server
-                    .seal(
-                        incoming.session,
-                        &target(host),
-                        &payload,
-                        101,
-                        &mut random,
-                        &mut answer,
-                    )
-                    .unwrap();
+                server.seal(incoming.session, &target(host), &payload, 101, &mut random, &mut answer).unwrap();
                 let again = answer.clone();
                 let (source, place) = client.open(&mut answer, 101).unwrap();
                 assert_eq!((source, &answer[place]), (target(host), payload.as_slice()));
                 if method.is_2022() {
-                    assert_eq!(
-                        client.open(&mut again.clone(), 101),
-                        Err(PacketError::Replayed)
-                    );
+                    assert_eq!(client.open(&mut again.clone(), 101), Err(PacketError::Replayed));
                     assert!(matches!(
                         client.open(&mut again.clone(), 140),
                         Err(PacketError::Open(OpenError::ClockSkew { .. }))
@@ -363,11 +251,7 @@ fn datagrams_work_both_ways_with_every_method() {
                 assert!(client.open(&mut damaged, 101).is_err());
                 for cut in 0..again.len().min(80) {
                     assert!(client.open(&mut again[..cut].to_vec(), 101).is_err());
-                    assert!(
-                        server
-                            .open(&mut again[..cut].to_vec(), 101, &mut random)
-                            .is_err()
-                    );
+                    assert!(server.open(&mut again[..cut].to_vec(), 101, &mut random).is_err());
                 }
             }
         }
@@ -384,29 +268,13 @@ fn a_server_may_restart_once_a_minute() {
         client.seal(&target("a.b"), b"q", now, &mut random, &mut packet);
         let incoming = server.open(&mut packet, now, &mut random).unwrap();
         let mut answer = Vec::new();
-        server
-            .seal(
-                incoming.session,
-                &target("a.b"),
-                b"a",
-                now,
-                &mut random,
-                &mut answer,
-            )
-            .unwrap();
+        server.seal(incoming.session, &target("a.b"), b"a", now, &mut random, &mut answer).unwrap();
         client.open(&mut answer, now).map(|_| ())
     };
     let fresh = || PacketServer::new(method, &password(method), &[]).unwrap();
     assert_eq!(exchange(&mut client, &mut first, 100), Ok(()));
     assert_eq!(exchange(&mut client, &mut fresh(), 110), Ok(()));
-    assert_eq!(
-        exchange(&mut client, &mut first, 111),
-        Ok(()),
-        "the previous session is still heard"
-    );
-    assert_eq!(
-        exchange(&mut client, &mut fresh(), 120),
-        Err(PacketError::UnknownSession)
-    );
+    assert_eq!(exchange(&mut client, &mut first, 111), Ok(()), "the previous session is still heard");
+    assert_eq!(exchange(&mut client, &mut fresh(), 120), Err(PacketError::UnknownSession));
     assert_eq!(exchange(&mut client, &mut fresh(), 172), Ok(()));
 }

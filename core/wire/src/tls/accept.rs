@@ -10,9 +10,7 @@ use super::codec::{Reader, extensions, prefixed};
 use super::error::TlsError;
 use super::exchange::{self, X25519, X25519_MLKEM768};
 use super::record::{self, HEADER, Keys, RecordOpen, RecordSeal};
-use super::schedule::{
-    Schedule, Suite, TrafficSecrets, Transcript, application_traffic, early_secret, finished,
-};
+use super::schedule::{Schedule, Suite, TrafficSecrets, Transcript, application_traffic, early_secret, finished};
 use crate::random::Random;
 
 /// A received ClientHello.
@@ -45,21 +43,10 @@ impl<'a> ClientHello<'a> {
         let session_id = body.vector(1)?;
         let ciphers = body.vector(2)?;
         body.vector(1)?;
-        let found = if body.is_empty() {
-            Vec::new()
-        } else {
-            extensions(body.vector(2)?)?
-        };
+        let found = if body.is_empty() { Vec::new() } else { extensions(body.vector(2)?)? };
         body.end()?;
-        let mut hello = Self {
-            message,
-            random,
-            session_id,
-            server_name: None,
-            shares: Vec::new(),
-            ciphers,
-            tls13: false,
-        };
+        let mut hello =
+            Self { message, random, session_id, server_name: None, shares: Vec::new(), ciphers, tls13: false };
         for (kind, content) in found {
             let mut content = Reader::new(content);
             match kind {
@@ -69,12 +56,7 @@ impl<'a> ClientHello<'a> {
                         hello.server_name = std::str::from_utf8(names.vector(2)?).ok();
                     }
                 }
-                43 => {
-                    hello.tls13 = content
-                        .vector(1)?
-                        .chunks_exact(2)
-                        .any(|version| version == [3, 4])
-                }
+                43 => hello.tls13 = content.vector(1)?.chunks_exact(2).any(|version| version == [3, 4]),
                 51 => {
                     let mut shares = Reader::new(content.vector(2)?);
                     while !shares.is_empty() {
@@ -93,9 +75,7 @@ impl<'a> ClientHello<'a> {
     }
 
     fn offers(&self, cipher: u16) -> bool {
-        self.ciphers
-            .chunks_exact(2)
-            .any(|offered| offered == cipher.to_be_bytes())
+        self.ciphers.chunks_exact(2).any(|offered| offered == cipher.to_be_bytes())
     }
 }
 
@@ -176,9 +156,7 @@ impl ServerHandshake {
             prefixed(out, 2, |out| out.extend_from_slice(signature.as_ref()));
         });
         let verify_data = finished(suite, &secrets.server, transcript.hash().as_ref());
-        add(&mut transcript, 20, &|out| {
-            out.extend_from_slice(verify_data.as_slice())
-        });
+        add(&mut transcript, 20, &|out| out.extend_from_slice(verify_data.as_slice()));
         keys.seal_into(&mut output, record::HANDSHAKE, &flight);
         let hash = transcript.hash();
         let client_finished = finished(suite, &secrets.client, hash.as_ref());
@@ -213,12 +191,8 @@ impl ServerHandshake {
         match kind {
             record::CHANGE_CIPHER_SPEC => Ok(Progress::Consumed(consumed)),
             record::APPLICATION_DATA => {
-                let (kind, payload) = self
-                    .reading
-                    .open(&mut input[..consumed])
-                    .map_err(|_| broken)?;
-                let matches: bool =
-                    subtle::ConstantTimeEq::ct_eq(&input[payload], self.expected.as_slice()).into();
+                let (kind, payload) = self.reading.open(&mut input[..consumed]).map_err(|_| broken)?;
+                let matches: bool = subtle::ConstantTimeEq::ct_eq(&input[payload], self.expected.as_slice()).into();
                 if kind != record::HANDSHAKE || !matches {
                     return Err(TlsError::Integrity("the client's Finished does not match"));
                 }
@@ -241,11 +215,7 @@ impl ServerHandshake {
                 answer.clone(),
                 record::MAX_PLAINTEXT,
             ),
-            RecordOpen::new(
-                Keys::new(self.suite, self.application.client.clone())?,
-                answer,
-                None,
-            ),
+            RecordOpen::new(Keys::new(self.suite, self.application.client.clone())?, answer, None),
         ))
     }
 }

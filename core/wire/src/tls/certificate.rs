@@ -20,9 +20,7 @@ pub(crate) struct Chain {
 pub(crate) fn parse(body: &[u8], offered: impl Fn(u16) -> bool) -> Result<Chain, TlsError> {
     let mut reader = Reader::new(body);
     if !reader.vector(1)?.is_empty() {
-        return Err(TlsError::Illegal(
-            "its certificate message answers a request that was not made",
-        ));
+        return Err(TlsError::Illegal("its certificate message answers a request that was not made"));
     }
     let mut entries = Reader::new(reader.vector(3)?);
     reader.end()?;
@@ -35,9 +33,7 @@ pub(crate) fn parse(body: &[u8], offered: impl Fn(u16) -> bool) -> Result<Chain,
         }
         for (kind, content) in extra {
             if !offered(kind) {
-                return Err(TlsError::Illegal(
-                    "a certificate carries an extension that was not offered",
-                ));
+                return Err(TlsError::Illegal("a certificate carries an extension that was not offered"));
             }
             match kind {
                 5 if chain.certificates.is_empty() => {
@@ -66,9 +62,7 @@ pub(crate) fn decompress(body: &[u8], offered: &[u16]) -> Result<Vec<u8>, TlsErr
     let packed = reader.vector(3)?;
     reader.end()?;
     if !offered.contains(&algorithm) {
-        return Err(TlsError::Illegal(
-            "the certificate is compressed in a way that was not offered",
-        ));
+        return Err(TlsError::Illegal("the certificate is compressed in a way that was not offered"));
     }
     let failed = TlsError::Certificate(CertificateError::Compression);
     if length > MAX_CERTIFICATES {
@@ -80,9 +74,7 @@ pub(crate) fn decompress(body: &[u8], offered: &[u16]) -> Result<Vec<u8>, TlsErr
         3 => zstd::bulk::decompress(packed, length).ok(),
         _ => None,
     };
-    unpacked
-        .filter(|unpacked| unpacked.len() == length)
-        .ok_or(failed)
+    unpacked.filter(|unpacked| unpacked.len() == length).ok_or(failed)
 }
 
 /// Reads until the end, but one byte more than `length` at most.

@@ -110,12 +110,8 @@ impl Handshake {
         mut auth: Box<dyn ServerAuth>,
         mut random: Box<dyn Random>,
     ) -> Result<Self, TlsError> {
-        let mut hello = Hello::build(
-            config.browser,
-            config.server_name.as_deref(),
-            config.alpn.as_deref(),
-            &mut *random,
-        )?;
+        let mut hello =
+            Hello::build(config.browser, config.server_name.as_deref(), config.alpn.as_deref(), &mut *random)?;
         let mut offer = None;
         if auth.ordinary()
             && hello.can_resume()
@@ -195,9 +191,7 @@ impl Handshake {
         let (kind, payload) = match (&mut self.reading, kind) {
             (_, record::CHANGE_CIPHER_SPEC) => {
                 if record[HEADER..] != [1] {
-                    return Err(TlsError::Malformed(
-                        "a change-cipher-spec record of a wrong form",
-                    ));
+                    return Err(TlsError::Malformed("a change-cipher-spec record of a wrong form"));
                 }
                 return Ok(Progress::Consumed(consumed));
             }
@@ -223,21 +217,14 @@ impl Handshake {
             _ => return Err(TlsError::Illegal("data before the end of the handshake")),
         }
         self.read_messages()?;
-        Ok(if matches!(self.state, State::Done) {
-            Progress::Done(consumed)
-        } else {
-            Progress::Consumed(consumed)
-        })
+        Ok(if matches!(self.state, State::Done) { Progress::Done(consumed) } else { Progress::Consumed(consumed) })
     }
 
     fn read_messages(&mut self) -> Result<(), TlsError> {
         while let Some(header) = self.inbox.first_chunk::<4>() {
-            let length =
-                usize::from(header[1]) << 16 | usize::from(header[2]) << 8 | usize::from(header[3]);
+            let length = usize::from(header[1]) << 16 | usize::from(header[2]) << 8 | usize::from(header[3]);
             if length > MAX_CERTIFICATES {
-                return Err(TlsError::Malformed(
-                    "a message of the handshake is longer than allowed",
-                ));
+                return Err(TlsError::Malformed("a message of the handshake is longer than allowed"));
             }
             if self.inbox.len() < 4 + length {
                 break;
@@ -247,9 +234,7 @@ impl Handshake {
             self.message(&message)?;
             if matches!(self.state, State::Done) {
                 if !self.inbox.is_empty() {
-                    return Err(TlsError::Illegal(
-                        "a message follows Finished in its record",
-                    ));
+                    return Err(TlsError::Illegal("a message follows Finished in its record"));
                 }
                 break;
             }
@@ -264,11 +249,9 @@ impl Handshake {
         };
         let answer_update = Arc::new(AtomicBool::new(false));
         let tickets = match (self.config.sessions, self.config.server_name) {
-            (Some(store), Some(server_name)) if self.auth.ordinary() => Some(record::TicketSink {
-                store,
-                server_name,
-                resumption,
-            }),
+            (Some(store), Some(server_name)) if self.auth.ordinary() => {
+                Some(record::TicketSink { store, server_name, resumption })
+            }
             _ => None,
         };
         Ok(Established {
@@ -277,11 +260,7 @@ impl Handshake {
                 answer_update.clone(),
                 self.size_limit,
             ),
-            open: RecordOpen::new(
-                Keys::new(self.suite, secrets.server.clone())?,
-                answer_update,
-                tickets,
-            ),
+            open: RecordOpen::new(Keys::new(self.suite, secrets.server.clone())?, answer_update, tickets),
             alpn: self.alpn,
             suite: self.suite,
             group: self.group,
@@ -291,10 +270,7 @@ impl Handshake {
     }
 
     fn queue_alert(&mut self, alert: u8) {
-        let keys = self
-            .secrets
-            .as_ref()
-            .and_then(|secrets| Keys::new(self.suite, secrets.client.clone()).ok());
+        let keys = self.secrets.as_ref().and_then(|secrets| Keys::new(self.suite, secrets.client.clone()).ok());
         match keys {
             Some(mut keys) => keys.seal_into(&mut self.output, record::ALERT, &[2, alert]),
             None => plain_record(&mut self.output, record::ALERT, 0x0303, &[2, alert]),

@@ -18,21 +18,14 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], TlsError> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(count)
-            .ok_or(TlsError::Malformed(
-                "a message of the handshake is cut short",
-            ))?;
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or(TlsError::Malformed("a message of the handshake is cut short"))?;
         self.rest = rest;
         Ok(taken)
     }
 
     fn number(&mut self, width: usize) -> Result<usize, TlsError> {
-        Ok(self
-            .take(width)?
-            .iter()
-            .fold(0, |value, byte| (value << 8) | usize::from(*byte)))
+        Ok(self.take(width)?.iter().fold(0, |value, byte| (value << 8) | usize::from(*byte)))
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, TlsError> {
@@ -59,13 +52,7 @@ impl<'a> Reader<'a> {
 
     /// Refuses bytes that are left over.
     pub(crate) fn end(&self) -> Result<(), TlsError> {
-        if self.rest.is_empty() {
-            Ok(())
-        } else {
-            Err(TlsError::Malformed(
-                "a message of the handshake is too long",
-            ))
-        }
+        if self.rest.is_empty() { Ok(()) } else { Err(TlsError::Malformed("a message of the handshake is too long")) }
     }
 }
 
@@ -95,9 +82,5 @@ pub(crate) fn prefixed(out: &mut Vec<u8>, width: usize, body: impl FnOnce(&mut V
 
 /// Appends a list of 16-bit values with its length in `width` bytes in front.
 pub(crate) fn list16(out: &mut Vec<u8>, width: usize, values: &[u16]) {
-    prefixed(out, width, |out| {
-        values
-            .iter()
-            .for_each(|value| out.extend_from_slice(&value.to_be_bytes()))
-    });
+    prefixed(out, width, |out| values.iter().for_each(|value| out.extend_from_slice(&value.to_be_bytes())));
 }

@@ -32,17 +32,12 @@ pub struct Share {
 
 enum Private {
     Curve(PrivateKey),
-    Hybrid {
-        lattice: Box<DecapsulationKey<MlKem768>>,
-        curve: PrivateKey,
-    },
+    Hybrid { lattice: Box<DecapsulationKey<MlKem768>>, curve: PrivateKey },
 }
 
 impl fmt::Debug for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Share")
-            .field("group", &self.group)
-            .finish_non_exhaustive()
+        f.debug_struct("Share").field("group", &self.group).finish_non_exhaustive()
     }
 }
 
@@ -54,11 +49,7 @@ impl Share {
             return Self::hybrid(curve, random);
         }
         let curve = curve_key(group, random)?;
-        Ok(Self {
-            group,
-            public: public_of(&curve)?,
-            private: Private::Curve(curve),
-        })
+        Ok(Self { group, public: public_of(&curve)?, private: Private::Curve(curve) })
     }
 
     /// An X25519 share and a hybrid one that uses the same X25519 key, as newer Firefox sends them.
@@ -66,19 +57,11 @@ impl Share {
         let mut bytes = Zeroizing::new([0; 32]);
         random.fill(bytes.as_mut());
         let key = |bytes: &[u8; 32]| {
-            PrivateKey::from_private_key(&agreement::X25519, bytes)
-                .map_err(|_| TlsError::Crypto("X25519 key"))
+            PrivateKey::from_private_key(&agreement::X25519, bytes).map_err(|_| TlsError::Crypto("X25519 key"))
         };
         let plain = key(&bytes)?;
         let hybrid = Self::hybrid(key(&bytes)?, random)?;
-        Ok((
-            hybrid,
-            Self {
-                group: X25519,
-                public: public_of(&plain)?,
-                private: Private::Curve(plain),
-            },
-        ))
+        Ok((hybrid, Self { group: X25519, public: public_of(&plain)?, private: Private::Curve(plain) }))
     }
 
     fn hybrid(curve: PrivateKey, random: &mut dyn Random) -> Result<Self, TlsError> {
@@ -87,11 +70,7 @@ impl Share {
         let lattice = Box::new(DecapsulationKey::<MlKem768>::from_seed((*seed).into()));
         let mut public = lattice.encapsulation_key().to_bytes().to_vec();
         public.extend_from_slice(&public_of(&curve)?);
-        Ok(Self {
-            group: X25519_MLKEM768,
-            public,
-            private: Private::Hybrid { lattice, curve },
-        })
+        Ok(Self { group: X25519_MLKEM768, public, private: Private::Hybrid { lattice, curve } })
     }
 
     /// The group.
@@ -109,12 +88,10 @@ impl Share {
         match &self.private {
             Private::Curve(key) => agree_on_curve(self.group, key, peer),
             Private::Hybrid { lattice, curve } => {
-                let (ciphertext, point) = peer
-                    .split_at_checked(CIPHERTEXT)
-                    .ok_or(TlsError::Illegal("the key share has a wrong length"))?;
-                let ciphertext = ciphertext
-                    .try_into()
-                    .map_err(|_| TlsError::Illegal("the key share has a wrong length"))?;
+                let (ciphertext, point) =
+                    peer.split_at_checked(CIPHERTEXT).ok_or(TlsError::Illegal("the key share has a wrong length"))?;
+                let ciphertext =
+                    ciphertext.try_into().map_err(|_| TlsError::Illegal("the key share has a wrong length"))?;
                 let lattice_secret = Zeroizing::new(lattice.decapsulate(&ciphertext).to_vec());
                 let curve_secret = agree_on_curve(X25519, curve, point)?;
                 let mut secret = Zeroizing::new(Vec::with_capacity(64));
@@ -126,10 +103,7 @@ impl Share {
     }
 
     /// X25519 of this share's X25519 key with `peer`; `None` when it has no such key.
-    pub(crate) fn x25519_with(
-        &self,
-        peer: &[u8; 32],
-    ) -> Option<Result<Zeroizing<Vec<u8>>, TlsError>> {
+    pub(crate) fn x25519_with(&self, peer: &[u8; 32]) -> Option<Result<Zeroizing<Vec<u8>>, TlsError>> {
         match &self.private {
             Private::Curve(key) if self.group == X25519 => Some(agree_on_curve(X25519, key, peer)),
             Private::Curve(_) => None,
@@ -150,12 +124,9 @@ pub(crate) fn respond(
         return Ok((share.public, secret));
     }
     let wrong = TlsError::Illegal("the key share has a wrong length");
-    let (key, point) = client
-        .split_at_checked(ENCAPSULATION_KEY)
-        .ok_or(wrong.clone())?;
+    let (key, point) = client.split_at_checked(ENCAPSULATION_KEY).ok_or(wrong.clone())?;
     let key = key.try_into().map_err(|_| wrong)?;
-    let key = EncapsulationKey::<MlKem768>::new(&key)
-        .map_err(|_| TlsError::Illegal("the ML-KEM key is not valid"))?;
+    let key = EncapsulationKey::<MlKem768>::new(&key).map_err(|_| TlsError::Illegal("the ML-KEM key is not valid"))?;
     let mut message = Zeroizing::new([0; 32]);
     random.fill(message.as_mut());
     let (ciphertext, lattice_secret) = key.encapsulate_deterministic(&(*message).into());
@@ -169,18 +140,14 @@ pub(crate) fn respond(
 
 /// The X25519 shared secret of a private key's bytes with `peer`.
 pub(crate) fn x25519(private: &[u8; 32], peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, TlsError> {
-    let key = PrivateKey::from_private_key(&agreement::X25519, private)
-        .map_err(|_| TlsError::Crypto("X25519 key"))?;
+    let key = PrivateKey::from_private_key(&agreement::X25519, private).map_err(|_| TlsError::Crypto("X25519 key"))?;
     agree_on_curve(X25519, &key, peer)
 }
 
 /// The X25519 public key of a private key's bytes.
 pub(crate) fn x25519_public(private: &[u8; 32]) -> Result<[u8; 32], TlsError> {
-    let key = PrivateKey::from_private_key(&agreement::X25519, private)
-        .map_err(|_| TlsError::Crypto("X25519 key"))?;
-    public_of(&key)?
-        .try_into()
-        .map_err(|_| TlsError::Crypto("X25519 key"))
+    let key = PrivateKey::from_private_key(&agreement::X25519, private).map_err(|_| TlsError::Crypto("X25519 key"))?;
+    public_of(&key)?.try_into().map_err(|_| TlsError::Crypto("X25519 key"))
 }
 
 fn algorithm(group: u16) -> Result<(&'static agreement::Algorithm, usize), TlsError> {
@@ -189,9 +156,7 @@ fn algorithm(group: u16) -> Result<(&'static agreement::Algorithm, usize), TlsEr
         P256 => Ok((&agreement::ECDH_P256, 32)),
         P384 => Ok((&agreement::ECDH_P384, 48)),
         P521 => Ok((&agreement::ECDH_P521, 66)),
-        _ => Err(TlsError::Unsupported(
-            "a key exchange group that browsers list but this client lacks",
-        )),
+        _ => Err(TlsError::Unsupported("a key exchange group that browsers list but this client lacks")),
     }
 }
 
@@ -208,24 +173,14 @@ fn curve_key(group: u16, random: &mut dyn Random) -> Result<PrivateKey, TlsError
             return Ok(key);
         }
     }
-    Err(TlsError::Crypto(
-        "no usable private key came out of the random source",
-    ))
+    Err(TlsError::Crypto("no usable private key came out of the random source"))
 }
 
 fn public_of(key: &PrivateKey) -> Result<Vec<u8>, TlsError> {
-    Ok(key
-        .compute_public_key()
-        .map_err(|_| TlsError::Crypto("public key"))?
-        .as_ref()
-        .to_vec())
+    Ok(key.compute_public_key().map_err(|_| TlsError::Crypto("public key"))?.as_ref().to_vec())
 }
 
-fn agree_on_curve(
-    group: u16,
-    key: &PrivateKey,
-    peer: &[u8],
-) -> Result<Zeroizing<Vec<u8>>, TlsError> {
+fn agree_on_curve(group: u16, key: &PrivateKey, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     let (algorithm, _) = algorithm(group)?;
     agreement::agree(
         key,

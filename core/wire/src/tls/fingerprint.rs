@@ -140,14 +140,10 @@ impl Plan {
         if !self.shuffled {
             return;
         }
-        let fixed =
-            |extension: &Extension| matches!(extension, Extension::Grease(_) | Extension::Padding);
-        let places: Vec<usize> = (0..self.extensions.len())
-            .filter(|at| !fixed(&self.extensions[*at]))
-            .collect();
+        let fixed = |extension: &Extension| matches!(extension, Extension::Grease(_) | Extension::Padding);
+        let places: Vec<usize> = (0..self.extensions.len()).filter(|at| !fixed(&self.extensions[*at])).collect();
         for last in (1..places.len()).rev() {
-            self.extensions
-                .swap(places[last], places[below(random, last + 1)]);
+            self.extensions.swap(places[last], places[below(random, last + 1)]);
         }
     }
 }
@@ -169,11 +165,7 @@ pub(crate) fn below(random: &mut dyn Random, bound: usize) -> usize {
 /// and some optional extensions left out, all shuffled.
 fn randomized(random: &mut dyn Random, alpn: bool) -> Plan {
     let mut plan = Plan::of(&tables::CHROMIUM);
-    let first_old = plan
-        .ciphers
-        .iter()
-        .position(|cipher| !matches!(cipher, 0x1301..=0x1303 | &GREASE))
-        .unwrap_or(0);
+    let first_old = plan.ciphers.iter().position(|cipher| !matches!(cipher, 0x1301..=0x1303 | &GREASE)).unwrap_or(0);
     let old = &mut plan.ciphers[first_old..];
     for last in (1..old.len()).rev() {
         let other = below(random, last + 1);

@@ -70,13 +70,7 @@ impl Hello {
             *first = grease.cipher;
         }
         for extension in &plan.extensions {
-            hello.add(
-                extension,
-                &mut grease,
-                server_name,
-                plan.joined_shares,
-                random,
-            )?;
+            hello.add(extension, &mut grease, server_name, plan.joined_shares, random)?;
         }
         hello.assemble();
         Ok(hello)
@@ -92,10 +86,7 @@ impl Hello {
     ) -> Result<(), TlsError> {
         let mut body = Vec::new();
         let fill = |values: &[u16], grease: u16| -> Vec<u16> {
-            values
-                .iter()
-                .map(|value| if *value == GREASE { grease } else { *value })
-                .collect()
+            values.iter().map(|value| if *value == GREASE { grease } else { *value }).collect()
         };
         let kind = match extension {
             Extension::Grease(content) => {
@@ -126,9 +117,7 @@ impl Hello {
                     return Ok(());
                 }
                 prefixed(&mut body, 2, |out| {
-                    self.alpn
-                        .iter()
-                        .for_each(|name| prefixed(out, 1, |out| out.extend_from_slice(name)));
+                    self.alpn.iter().for_each(|name| prefixed(out, 1, |out| out.extend_from_slice(name)));
                 });
                 16
             }
@@ -160,9 +149,7 @@ impl Hello {
                 if !self.alpn.iter().any(|name| name == b"h2") {
                     return Ok(());
                 }
-                prefixed(&mut body, 2, |out| {
-                    prefixed(out, 1, |out| out.extend_from_slice(b"h2"))
-                });
+                prefixed(&mut body, 2, |out| prefixed(out, 1, |out| out.extend_from_slice(b"h2")));
                 self.application_settings = Some(*kind);
                 *kind
             }
@@ -172,9 +159,7 @@ impl Hello {
             }
             Extension::TrustAnchors(identifiers) => {
                 prefixed(&mut body, 2, |out| {
-                    identifiers
-                        .iter()
-                        .for_each(|id| prefixed(out, 1, |out| out.extend_from_slice(id)));
+                    identifiers.iter().for_each(|id| prefixed(out, 1, |out| out.extend_from_slice(id)));
                 });
                 0xca34
             }
@@ -191,12 +176,7 @@ impl Hello {
         Ok(())
     }
 
-    fn make_shares(
-        &mut self,
-        groups: &[u16],
-        joined: bool,
-        random: &mut dyn Random,
-    ) -> Result<(), TlsError> {
+    fn make_shares(&mut self, groups: &[u16], joined: bool, random: &mut dyn Random) -> Result<(), TlsError> {
         let mut plain = None;
         for group in groups.iter().copied().filter(|group| *group != GREASE) {
             let share = match plain.take_if(|_| group == exchange::X25519) {
@@ -247,22 +227,14 @@ impl Hello {
             self.shares = vec![Share::generate(group, random)?];
             let mut body = Vec::new();
             self.write_shares(&mut body, None);
-            if let Some(entry) = self
-                .extensions
-                .iter_mut()
-                .find(|(kind, _)| *kind == KEY_SHARE)
-            {
+            if let Some(entry) = self.extensions.iter_mut().find(|(kind, _)| *kind == KEY_SHARE) {
                 entry.1 = body;
             }
         }
         if let Some(cookie) = cookie {
             let mut body = Vec::new();
             prefixed(&mut body, 2, |out| out.extend_from_slice(cookie));
-            let after = self
-                .extensions
-                .iter()
-                .position(|(kind, _)| *kind == KEY_SHARE)
-                .map_or(0, |at| at + 1);
+            let after = self.extensions.iter().position(|(kind, _)| *kind == KEY_SHARE).map_or(0, |at| at + 1);
             self.extensions.insert(after, (COOKIE, body));
         }
         self.extensions.retain(|(kind, _)| *kind != PRE_SHARED_KEY);
@@ -278,16 +250,9 @@ impl Hello {
         let mut body = Vec::new();
         prefixed(&mut body, 2, |out| {
             prefixed(out, 2, |out| out.extend_from_slice(&offer.ticket.identity));
-            out.extend_from_slice(
-                &offer
-                    .age_ms
-                    .wrapping_add(offer.ticket.age_add)
-                    .to_be_bytes(),
-            );
+            out.extend_from_slice(&offer.age_ms.wrapping_add(offer.ticket.age_add).to_be_bytes());
         });
-        prefixed(&mut body, 2, |out| {
-            prefixed(out, 1, |out| out.resize(out.len() + hash_length, 0))
-        });
+        prefixed(&mut body, 2, |out| prefixed(out, 1, |out| out.resize(out.len() + hash_length, 0)));
         self.extensions.push((PRE_SHARED_KEY, body));
         self.assemble();
         let binders = 2 + 1 + hash_length;
@@ -365,11 +330,7 @@ impl Grease {
 }
 
 /// An outer ECH extension with nothing in it, as browsers send it where no ECH is configured.
-fn write_encrypted_hello(
-    body: &mut Vec<u8>,
-    lengths: &[usize],
-    random: &mut dyn Random,
-) -> Result<(), TlsError> {
+fn write_encrypted_hello(body: &mut Vec<u8>, lengths: &[usize], random: &mut dyn Random) -> Result<(), TlsError> {
     body.extend_from_slice(&[0, 0, 1, 0, 1]);
     let mut config_id = [0];
     random.fill(&mut config_id);

@@ -49,24 +49,14 @@ impl Keys {
         expand_label(suite, secret.as_slice(), b"key", b"", &mut key[..length]);
         let mut iv = [0; 12];
         expand_label(suite, secret.as_slice(), b"iv", b"", &mut iv);
-        let unbound = UnboundKey::new(suite.aead(), &key[..length])
-            .map_err(|_| TlsError::Crypto("record key"))?;
+        let unbound = UnboundKey::new(suite.aead(), &key[..length]).map_err(|_| TlsError::Crypto("record key"))?;
         zeroize::Zeroize::zeroize(&mut key);
-        Ok(Self {
-            suite,
-            secret,
-            key: LessSafeKey::new(unbound),
-            iv,
-            sequence: 0,
-        })
+        Ok(Self { suite, secret, key: LessSafeKey::new(unbound), iv, sequence: 0 })
     }
 
     /// Steps to the keys that follow a KeyUpdate.
     fn update(&mut self) -> Result<(), TlsError> {
-        *self = Self::new(
-            self.suite,
-            derive(self.suite, &self.secret, b"traffic upd", b""),
-        )?;
+        *self = Self::new(self.suite, derive(self.suite, &self.secret, b"traffic upd", b""))?;
         Ok(())
     }
 
@@ -88,10 +78,7 @@ impl Keys {
         let nonce = self.next_nonce();
         let (header, body) = record.split_at_mut(HEADER);
         let (inner, tag) = body.split_at_mut(payload + 1);
-        match self
-            .key
-            .seal_in_place_separate_tag(nonce, Aad::from(&*header), inner)
-        {
+        match self.key.seal_in_place_separate_tag(nonce, Aad::from(&*header), inner) {
             Ok(made) => tag[..TAG].copy_from_slice(made.as_ref()),
             // Only an over-long plaintext fails, and no record is that long. Nothing readable may
             // go out in any case.
@@ -159,11 +146,7 @@ impl RecordSeal {
     pub const TAIL: usize = TRAILER + KEY_UPDATE_RECORD;
 
     pub(crate) fn new(keys: Keys, answer_update: Arc<AtomicBool>, max_payload: usize) -> Self {
-        Self {
-            keys,
-            answer_update,
-            max_payload: max_payload.clamp(64, MAX_PLAINTEXT),
-        }
+        Self { keys, answer_update, max_payload: max_payload.clamp(64, MAX_PLAINTEXT) }
     }
 
     fn write_key_update(&mut self, place: &mut [u8]) {
@@ -191,15 +174,12 @@ impl Seal for RecordSeal {
 
     fn seal(&mut self, chunk: &mut [u8], payload: usize, _random: &mut dyn Random) -> usize {
         let mut start = 0;
-        if self.answer_update.swap(false, Ordering::Relaxed)
-            || self.keys.sequence >= self.keys.suite.record_limit()
-        {
+        if self.answer_update.swap(false, Ordering::Relaxed) || self.keys.sequence >= self.keys.suite.record_limit() {
             start = KEY_UPDATE_RECORD;
             chunk.copy_within(HEADER..HEADER + payload, start + HEADER);
             self.write_key_update(&mut chunk[..start]);
         }
-        self.keys
-            .seal(&mut chunk[start..], APPLICATION_DATA, payload);
+        self.keys.seal(&mut chunk[start..], APPLICATION_DATA, payload);
         start + HEADER + payload + TRAILER
     }
 
@@ -225,34 +205,19 @@ pub struct RecordOpen {
 }
 
 impl RecordOpen {
-    pub(crate) fn new(
-        keys: Keys,
-        answer_update: Arc<AtomicBool>,
-        tickets: Option<TicketSink>,
-    ) -> Self {
-        Self {
-            keys,
-            answer_update,
-            tickets,
-            late: Vec::new(),
-        }
+    pub(crate) fn new(keys: Keys, answer_update: Arc<AtomicBool>, tickets: Option<TicketSink>) -> Self {
+        Self { keys, answer_update, tickets, late: Vec::new() }
     }
 
     fn late_messages(&mut self, bytes: &[u8]) -> Result<(), OpenError> {
         if self.late.len() + bytes.len() > MAX_LATE_MESSAGE + MAX_PLAINTEXT {
-            return Err(OpenError::Malformed(
-                "a TLS message after the handshake is longer than allowed",
-            ));
+            return Err(OpenError::Malformed("a TLS message after the handshake is longer than allowed"));
         }
         self.late.extend_from_slice(bytes);
         while self.late.len() >= 4 {
-            let length = usize::from(self.late[1]) << 16
-                | usize::from(self.late[2]) << 8
-                | usize::from(self.late[3]);
+            let length = usize::from(self.late[1]) << 16 | usize::from(self.late[2]) << 8 | usize::from(self.late[3]);
             if length > MAX_LATE_MESSAGE {
-                return Err(OpenError::Malformed(
-                    "a TLS message after the handshake is longer than allowed",
-                ));
+                return Err(OpenError::Malformed("a TLS message after the handshake is longer than allowed"));
             }
             if self.late.len() < 4 + length {
                 break;
@@ -278,20 +243,14 @@ impl RecordOpen {
                     return Err(OpenError::Malformed("a TLS KeyUpdate of a wrong length"));
                 };
                 if *request > 1 || !self.late.is_empty() {
-                    return Err(OpenError::Malformed(
-                        "a TLS KeyUpdate that breaks the rules",
-                    ));
+                    return Err(OpenError::Malformed("a TLS KeyUpdate that breaks the rules"));
                 }
                 if *request == 1 {
                     self.answer_update.store(true, Ordering::Relaxed);
                 }
-                self.keys
-                    .update()
-                    .map_err(|_| OpenError::Malformed("the TLS keys could not be updated"))
+                self.keys.update().map_err(|_| OpenError::Malformed("the TLS keys could not be updated"))
             }
-            _ => Err(OpenError::Malformed(
-                "an unexpected TLS message after the handshake",
-            )),
+            _ => Err(OpenError::Malformed("an unexpected TLS message after the handshake")),
         }
     }
 }
@@ -326,24 +285,17 @@ impl Open for RecordOpen {
             return Ok(Opened::NeedMore(consumed));
         }
         if kind != APPLICATION_DATA {
-            return Err(OpenError::Malformed(
-                "a TLS record that is not encrypted, after the handshake",
-            ));
+            return Err(OpenError::Malformed("a TLS record that is not encrypted, after the handshake"));
         }
         let (kind, payload) = self.keys.open(&mut input[..consumed])?;
         if kind != HANDSHAKE && !self.late.is_empty() {
-            return Err(OpenError::Malformed(
-                "a TLS message is interrupted by other records",
-            ));
+            return Err(OpenError::Malformed("a TLS message is interrupted by other records"));
         }
         match kind {
             APPLICATION_DATA => Ok(Opened::Chunk { consumed, payload }),
             HANDSHAKE => {
                 self.late_messages(&input[payload])?;
-                Ok(Opened::Chunk {
-                    consumed,
-                    payload: HEADER..HEADER,
-                })
+                Ok(Opened::Chunk { consumed, payload: HEADER..HEADER })
             }
             ALERT => match input[payload] {
                 [_, 0] => Ok(Opened::End { consumed }),

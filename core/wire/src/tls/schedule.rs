@@ -79,10 +79,7 @@ pub(crate) struct Secret {
 
 impl Secret {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let mut secret = Self {
-            bytes: [0; 48],
-            length: bytes.len().min(48),
-        };
+        let mut secret = Self { bytes: [0; 48], length: bytes.len().min(48) };
         secret.bytes[..secret.length].copy_from_slice(&bytes[..secret.length]);
         secret
     }
@@ -98,13 +95,7 @@ pub(crate) fn mac(suite: Suite, key: &[u8], message: &[u8]) -> Secret {
 }
 
 /// HKDF-Expand-Label. `out` holds at most one hash.
-pub(crate) fn expand_label(
-    suite: Suite,
-    secret: &[u8],
-    label: &[u8],
-    context: &[u8],
-    out: &mut [u8],
-) {
+pub(crate) fn expand_label(suite: Suite, secret: &[u8], label: &[u8], context: &[u8], out: &mut [u8]) {
     let mut info = Vec::with_capacity(10 + label.len() + context.len() + 1);
     info.extend_from_slice(&(out.len() as u16).to_be_bytes());
     info.push((6 + label.len()) as u8);
@@ -120,18 +111,9 @@ pub(crate) fn expand_label(
 
 /// A secret derived under `label`, as long as the suite's hash.
 pub(crate) fn derive(suite: Suite, secret: &Secret, label: &[u8], context: &[u8]) -> Secret {
-    let mut out = Secret {
-        bytes: [0; 48],
-        length: suite.hash_length(),
-    };
+    let mut out = Secret { bytes: [0; 48], length: suite.hash_length() };
     let length = out.length;
-    expand_label(
-        suite,
-        secret.as_slice(),
-        label,
-        context,
-        &mut out.bytes[..length],
-    );
+    expand_label(suite, secret.as_slice(), label, context, &mut out.bytes[..length]);
     out
 }
 
@@ -150,25 +132,13 @@ pub(crate) struct Schedule {
 /// The early secret, from a pre-shared key or none.
 pub(crate) fn early_secret(suite: Suite, psk: Option<&Secret>) -> Secret {
     let zeros = [0; 48];
-    mac(
-        suite,
-        &zeros[..suite.hash_length()],
-        psk.map_or(&zeros[..suite.hash_length()], |psk| psk.as_slice()),
-    )
+    mac(suite, &zeros[..suite.hash_length()], psk.map_or(&zeros[..suite.hash_length()], |psk| psk.as_slice()))
 }
 
 impl Schedule {
     pub(crate) fn new(suite: Suite, early: &Secret, shared: &[u8]) -> Self {
-        let salt = derive(
-            suite,
-            early,
-            b"derived",
-            digest::digest(suite.digest(), b"").as_ref(),
-        );
-        Self {
-            suite,
-            handshake: mac(suite, salt.as_slice(), shared),
-        }
+        let salt = derive(suite, early, b"derived", digest::digest(suite.digest(), b"").as_ref());
+        Self { suite, handshake: mac(suite, salt.as_slice(), shared) }
     }
 
     /// Secrets of the handshake; `transcript` is the hash up to the ServerHello.
@@ -181,27 +151,14 @@ impl Schedule {
 
     /// The master secret.
     pub(crate) fn master(&self) -> Secret {
-        let salt = derive(
-            self.suite,
-            &self.handshake,
-            b"derived",
-            digest::digest(self.suite.digest(), b"").as_ref(),
-        );
+        let salt = derive(self.suite, &self.handshake, b"derived", digest::digest(self.suite.digest(), b"").as_ref());
         let zeros = [0; 48];
-        mac(
-            self.suite,
-            salt.as_slice(),
-            &zeros[..self.suite.hash_length()],
-        )
+        mac(self.suite, salt.as_slice(), &zeros[..self.suite.hash_length()])
     }
 }
 
 /// Secrets of the application's data; `transcript` is the hash up to the server's Finished.
-pub(crate) fn application_traffic(
-    suite: Suite,
-    master: &Secret,
-    transcript: &[u8],
-) -> TrafficSecrets {
+pub(crate) fn application_traffic(suite: Suite, master: &Secret, transcript: &[u8]) -> TrafficSecrets {
     TrafficSecrets {
         client: derive(suite, master, b"c ap traffic", transcript),
         server: derive(suite, master, b"s ap traffic", transcript),
@@ -222,9 +179,7 @@ pub(crate) struct Transcript {
 
 impl Transcript {
     pub(crate) fn new(suite: Suite) -> Self {
-        Self {
-            context: digest::Context::new(suite.digest()),
-        }
+        Self { context: digest::Context::new(suite.digest()) }
     }
 
     /// The transcript after a HelloRetryRequest: the first hello is replaced by its hash.

@@ -27,9 +27,7 @@ impl Ticket {
 
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket")
-            .field("lifetime_seconds", &self.lifetime_seconds)
-            .finish_non_exhaustive()
+        f.debug_struct("Ticket").field("lifetime_seconds", &self.lifetime_seconds).finish_non_exhaustive()
     }
 }
 

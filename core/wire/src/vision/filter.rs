@@ -51,9 +51,7 @@ impl Filter {
                 self.carried.clear();
                 if piece.len() >= 79 && length + 5 >= 79 {
                     let at = 44 + usize::from(piece[43]);
-                    self.cipher = piece
-                        .get(at..at + 2)
-                        .map_or(0, |code| u16::from_be_bytes([code[0], code[1]]));
+                    self.cipher = piece.get(at..at + 2).map_or(0, |code| u16::from_be_bytes([code[0], code[1]]));
                 }
             } else if kind == 1 {
                 self.tls = true;

@@ -63,11 +63,7 @@ impl<O: Open> VisionOpen<O> {
     /// The server's side, after the request was read: the input begins with `plain` bytes of
     /// decrypted content that came in the request's record.
     pub fn server(outer: O, user: [u8; USER_ID], plain: usize, filter: SharedFilter) -> Self {
-        Self {
-            phase: Phase::Header,
-            plain,
-            ..Self::client(outer, user, filter)
-        }
+        Self { phase: Phase::Header, plain, ..Self::client(outer, user, filter) }
     }
 
     /// Takes up to `count` decrypted bytes at `at`.
@@ -87,32 +83,16 @@ impl<O: Open> VisionOpen<O> {
     }
 
     fn block_header(&mut self) -> Result<(), OpenError> {
-        let fields = if self.first {
-            self.header.get(USER_ID..)
-        } else {
-            self.header.get(..)
-        };
-        let Some(
-            &[
-                command,
-                content_high,
-                content_low,
-                padding_high,
-                padding_low,
-            ],
-        ) = fields
-        else {
-            return Err(OpenError::Malformed(
-                "Vision: a block's header has a wrong length",
-            ));
+        let fields = if self.first { self.header.get(USER_ID..) } else { self.header.get(..) };
+        let Some(&[command, content_high, content_low, padding_high, padding_low]) = fields else {
+            return Err(OpenError::Malformed("Vision: a block's header has a wrong length"));
         };
         if self.first && !bool::from(self.header[..USER_ID].ct_eq(&self.user)) {
             return Err(OpenError::Malformed(
                 "Vision: the first block does not carry the user id (does the server know this flow?)",
             ));
         }
-        self.command = Command::from_byte(command)
-            .ok_or(OpenError::Malformed("Vision: an unknown command"))?;
+        self.command = Command::from_byte(command).ok_or(OpenError::Malformed("Vision: an unknown command"))?;
         self.content = usize::from(u16::from_be_bytes([content_high, content_low]));
         self.padding = usize::from(u16::from_be_bytes([padding_high, padding_low]));
         self.first = false;
@@ -188,10 +168,7 @@ impl<O: Open> Open for VisionOpen<O> {
             if self.phase == Phase::Direct {
                 return Ok(match input.len() {
                     0 => Opened::NeedMore(1),
-                    consumed => Opened::Chunk {
-                        consumed,
-                        payload: 0..consumed,
-                    },
+                    consumed => Opened::Chunk { consumed, payload: 0..consumed },
                 });
             }
             match self.outer.open(input)? {
@@ -217,10 +194,7 @@ impl<O: Open> Open for VisionOpen<O> {
         if self.plain == 0 {
             at += std::mem::take(&mut self.trailer);
         }
-        Ok(Opened::Chunk {
-            consumed: at,
-            payload,
-        })
+        Ok(Opened::Chunk { consumed: at, payload })
     }
 
     fn transparent(&self) -> bool {

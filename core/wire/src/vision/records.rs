@@ -24,15 +24,8 @@ pub(super) struct Seen {
 impl Records {
     /// Follows the records through `piece`.
     pub(super) fn follow(&mut self, piece: &[u8]) -> Seen {
-        let first = if self.seen > 0 {
-            self.header[0]
-        } else {
-            piece.first().copied().unwrap_or(0)
-        };
-        let mut seen = Seen {
-            starts_in_data: first == APPLICATION_DATA,
-            last_end: 0,
-        };
+        let first = if self.seen > 0 { self.header[0] } else { piece.first().copied().unwrap_or(0) };
+        let mut seen = Seen { starts_in_data: first == APPLICATION_DATA, last_end: 0 };
         let mut at = 0;
         while at < piece.len() {
             if self.seen < 5 {

@@ -35,14 +35,7 @@ impl<S: Seal> VisionSeal<S> {
     /// Pads over `outer`. `header` (VLESS's request or answer) goes in front of the first block,
     /// in the same record.
     pub fn new(outer: S, user: [u8; USER_ID], header: Vec<u8>, filter: SharedFilter) -> Self {
-        Self {
-            outer,
-            phase: Phase::Padding,
-            header,
-            user: Some(user),
-            filter,
-            records: Records::default(),
-        }
+        Self { outer, phase: Phase::Padding, header, user: Some(user), filter, records: Records::default() }
     }
 
     /// The header and an empty, long block, sealed: what goes out when the first payload is slow to
@@ -77,18 +70,10 @@ impl<S: Seal> VisionSeal<S> {
         let mut drawn = [0; 4];
         random.fill(&mut drawn);
         let drawn = u32::from_be_bytes(drawn) as usize;
-        let padding = if long && content < LONG_BASE {
-            drawn % LONG_SPREAD + LONG_BASE - content
-        } else {
-            drawn % SHORT_SPREAD
-        };
-        let room = self
-            .outer
-            .max_payload()
-            .saturating_sub(block_head + content);
-        let padding = padding
-            .min(MAX_BLOCK.saturating_sub(USER_ID + BLOCK_HEADER + content))
-            .min(room);
+        let padding =
+            if long && content < LONG_BASE { drawn % LONG_SPREAD + LONG_BASE - content } else { drawn % SHORT_SPREAD };
+        let room = self.outer.max_payload().saturating_sub(block_head + content);
+        let padding = padding.min(MAX_BLOCK.saturating_sub(USER_ID + BLOCK_HEADER + content)).min(room);
         let mut at = start;
         let mut put = |bytes: &[u8]| {
             chunk[at..at + bytes.len()].copy_from_slice(bytes);
@@ -103,17 +88,14 @@ impl<S: Seal> VisionSeal<S> {
         put(&(padding as u16).to_be_bytes());
         let end = start + block_head + content;
         chunk[end..end + padding].fill(0);
-        self.outer
-            .seal(chunk, block_head + content + padding, random)
+        self.outer.seal(chunk, block_head + content + padding, random)
     }
 }
 
 impl<S: Seal> Seal for VisionSeal<S> {
     fn max_payload(&self) -> usize {
         match self.phase {
-            Phase::Padding => MAX_CONTENT
-                .min(self.outer.max_payload().saturating_sub(self.block_head()))
-                .max(1),
+            Phase::Padding => MAX_CONTENT.min(self.outer.max_payload().saturating_sub(self.block_head())).max(1),
             Phase::Sealed => self.outer.max_payload(),
             Phase::Direct => usize::MAX,
         }
@@ -147,12 +129,7 @@ impl<S: Seal> Seal for VisionSeal<S> {
         let (tls, newer, direct, left) = {
             let mut filter = self.filter.lock();
             filter.observe(content);
-            (
-                filter.is_tls(),
-                filter.is_tls12_or_newer(),
-                filter.may_go_direct(),
-                filter.left(),
-            )
+            (filter.is_tls(), filter.is_tls12_or_newer(), filter.may_go_direct(), filter.left())
         };
         let seen = self.records.follow(content);
         if tls && seen.starts_in_data && seen.last_end > 0 {
@@ -161,11 +138,7 @@ impl<S: Seal> Seal for VisionSeal<S> {
             let rest = payload - seen.last_end;
             let spare = chunk.len() - rest;
             chunk.copy_within(head + seen.last_end..head + payload, spare);
-            let command = if direct {
-                Command::Direct
-            } else {
-                Command::End
-            };
+            let command = if direct { Command::Direct } else { Command::End };
             let sealed = self.seal_block(&mut chunk[..spare], seen.last_end, command, true, random);
             self.phase = if direct { Phase::Direct } else { Phase::Sealed };
             if rest == 0 {
@@ -180,11 +153,7 @@ impl<S: Seal> Seal for VisionSeal<S> {
             chunk.copy_within(spare..spare + rest, sealed + outer_head);
             return sealed + self.outer.seal(&mut chunk[sealed..], rest, random);
         }
-        let command = if !newer && left <= 1 {
-            Command::End
-        } else {
-            Command::Continue
-        };
+        let command = if !newer && left <= 1 { Command::End } else { Command::Continue };
         let sealed = self.seal_block(chunk, payload, command, tls, random);
         if command == Command::End {
             self.phase = Phase::Sealed;

@@ -40,10 +40,7 @@ impl Open for Outer {
         match input.get(length + 2) {
             None => Ok(Opened::NeedMore(length + 3)),
             Some(0xee) if length == 0 => Ok(Opened::End { consumed: 3 }),
-            Some(0xee) => Ok(Opened::Chunk {
-                consumed: length + 3,
-                payload: 2..2 + length,
-            }),
+            Some(0xee) => Ok(Opened::Chunk { consumed: length + 3, payload: 2..2 + length }),
             Some(_) => Err(OpenError::Authentication("outer")),
         }
     }
@@ -167,10 +164,7 @@ fn tls13_goes_outside_in_both_directions() {
             up.send(&finished, most);
             up.send(&record(23, 400), most);
             up.receive(step);
-            assert!(
-                down.seal.transparent() && up.seal.transparent(),
-                "most {most}"
-            );
+            assert!(down.seal.transparent() && up.seal.transparent(), "most {most}");
             assert!(down.open.transparent() && up.open.transparent());
             let bulk = record(23, 16000).repeat(3);
             up.send(&bulk, 1 << 20);
@@ -178,10 +172,7 @@ fn tls13_goes_outside_in_both_directions() {
             up.receive(step);
             let mut end = Vec::new();
             up.seal.finish(&mut end);
-            assert!(
-                end.is_empty(),
-                "nothing of the outer TLS goes out after the switch"
-            );
+            assert!(end.is_empty(), "nothing of the outer TLS goes out after the switch");
         }
     }
 }
@@ -209,10 +200,7 @@ fn tls12_and_unknown_ciphers_stay_inside() {
         up.receive(64);
         down.send(&hello, 8171);
         down.receive(64);
-        up.send(
-            &[record(23, 100), record(23, 50)[..20].to_vec()].concat(),
-            8171,
-        );
+        up.send(&[record(23, 100), record(23, 50)[..20].to_vec()].concat(), 8171);
         up.send(&record(23, 50)[20..], 8171);
         up.receive(64);
         assert!(!up.seal.transparent() && !up.open.transparent());
@@ -240,11 +228,7 @@ fn handshakes_are_padded_to_a_common_size() {
     let (mut up, _) = pair(11);
     up.send(&client_hello(), 8171);
     // 517 + 5 bytes of hello, 21 of headers, 3 of the outer: padded to 900 at least.
-    assert!(
-        (921..1424 + 24).contains(&up.wire.len()),
-        "{}",
-        up.wire.len()
-    );
+    assert!((921..1424 + 24).contains(&up.wire.len()), "{}", up.wire.len());
 }
 
 #[test]
@@ -259,13 +243,7 @@ fn the_opening_carries_the_header_and_an_empty_block() {
     let mut open = VisionOpen::server(Outer, USER, wire.len() - 3 - 7, SharedFilter::default());
     let mut rest = wire[9..wire.len() - 1].to_vec();
     let length = rest.len();
-    assert_eq!(
-        open.open(&mut rest).unwrap(),
-        Opened::Chunk {
-            consumed: length,
-            payload: length..length
-        }
-    );
+    assert_eq!(open.open(&mut rest).unwrap(), Opened::Chunk { consumed: length, payload: length..length });
 }
 
 #[test]

@@ -30,11 +30,7 @@ impl Shake {
     fn new(iv: &[u8; 16]) -> Self {
         let mut shake = Shake128::default();
         shake.update(iv);
-        Self {
-            reader: shake.finalize_xof(),
-            block: [0; Self::BLOCK],
-            used: Self::BLOCK,
-        }
+        Self { reader: shake.finalize_xof(), block: [0; Self::BLOCK], used: Self::BLOCK }
     }
 
     fn next(&mut self) -> u16 {
@@ -68,11 +64,7 @@ impl Sealer {
         }
         let mut nonce = [0; 12];
         nonce[2..].copy_from_slice(&iv[2..12]);
-        Self {
-            key: Key::new(cipher, &material),
-            nonce,
-            count: 0,
-        }
+        Self { key: Key::new(cipher, &material), nonce, count: 0 }
     }
 
     fn nonce(&mut self) -> [u8; 12] {
@@ -109,8 +101,7 @@ impl Framing {
             Some(_) | None => None,
         };
         // v2ray and Xray never pad a stream without a cipher, whatever the option says.
-        let padded =
-            options.has(Options::PADDED) && (cipher.is_some() || session.command == Command::Udp);
+        let padded = options.has(Options::PADDED) && (cipher.is_some() || session.command == Command::Udp);
         let masked = options.has(Options::MASKED) && length.is_none();
         Self {
             data: cipher.map(|cipher| Sealer::new(cipher, key, iv)),
@@ -133,11 +124,7 @@ impl Framing {
     fn draw(&mut self) -> (usize, u16) {
         match &mut self.shake {
             Some(shake) => {
-                let padding = if self.padded {
-                    usize::from(shake.next() % 64)
-                } else {
-                    0
-                };
+                let padding = if self.padded { usize::from(shake.next() % 64) } else { 0 };
                 let mask = if self.masked { shake.next() } else { 0 };
                 (padding, mask)
             }
@@ -153,9 +140,7 @@ pub struct BodySeal {
 
 impl BodySeal {
     pub(super) fn new(session: &Session, key: &[u8; 16], iv: &[u8; 16]) -> Self {
-        Self {
-            framing: Framing::new(session, key, iv),
-        }
+        Self { framing: Framing::new(session, key, iv) }
     }
 }
 
@@ -202,12 +187,7 @@ impl Seal for BodySeal {
         out.resize(start + room, 0);
         // Nothing is drawn from the stream of masks after this chunk, and nobody without the keys can
         // tell its output from random bytes.
-        let mut filler = Filler(
-            self.framing
-                .shake
-                .as_ref()
-                .map(|shake| shake.reader.clone()),
-        );
+        let mut filler = Filler(self.framing.shake.as_ref().map(|shake| shake.reader.clone()));
         let used = self.seal(&mut out[start..], 0, &mut filler);
         out.truncate(start + used);
     }
@@ -232,10 +212,7 @@ pub struct BodyOpen {
 
 impl BodyOpen {
     pub(super) fn new(session: &Session, key: &[u8; 16], iv: &[u8; 16]) -> Self {
-        Self {
-            framing: Framing::new(session, key, iv),
-            awaited: None,
-        }
+        Self { framing: Framing::new(session, key, iv), awaited: None }
     }
 
     fn size(&mut self, head: &[u8]) -> Result<(usize, usize), OpenError> {
@@ -246,18 +223,13 @@ impl BodyOpen {
                 let mut field = [0; 2 + TAG];
                 field.copy_from_slice(head);
                 let nonce = sealer.nonce();
-                sealer
-                    .key
-                    .open(nonce, &[], &mut field)
-                    .map_err(|_| OpenError::Authentication("VMess chunk size"))?;
+                sealer.key.open(nonce, &[], &mut field).map_err(|_| OpenError::Authentication("VMess chunk size"))?;
                 usize::from(u16::from_be_bytes([field[0], field[1]])) + TAG
             }
             None => usize::from(mask ^ u16::from_be_bytes([head[0], head[1]])),
         };
         if size < framing.tag() + padding {
-            return Err(OpenError::Malformed(
-                "VMess: a chunk is smaller than its tag and padding",
-            ));
+            return Err(OpenError::Malformed("VMess: a chunk is smaller than its tag and padding"));
         }
         Ok((size, padding))
     }
@@ -300,19 +272,14 @@ impl Open for BodyOpen {
         if plain == 0 {
             return Ok(Opened::End { consumed: total });
         }
-        Ok(Opened::Chunk {
-            consumed: total,
-            payload: head..head + plain,
-        })
+        Ok(Opened::Chunk { consumed: total, payload: head..head + plain })
     }
 
     fn ended(&self, left: usize) -> Result<(), OpenError> {
         if left == 0 && self.awaited.is_none() {
             Ok(())
         } else {
-            Err(OpenError::Malformed(
-                "VMess: the connection ended inside a chunk",
-            ))
+            Err(OpenError::Malformed("VMess: the connection ended inside a chunk"))
         }
     }
 }

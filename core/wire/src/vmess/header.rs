@@ -75,10 +75,7 @@ impl UserKey {
         random.fill(&mut nonce);
 
         out.extend_from_slice(&auth_id);
-        let keys = HeaderKeys {
-            key: &self.command,
-            path: [&auth_id, &nonce],
-        };
+        let keys = HeaderKeys { key: &self.command, path: [&auth_id, &nonce] };
         let length = plain.len() as u16;
         let (key, iv) = keys.derive(Label::HeaderLengthKey, Label::HeaderLengthNonce);
         key.seal_to(iv, &auth_id, &length.to_be_bytes(), out);
@@ -120,16 +117,12 @@ impl UserKey {
         };
         let (auth_id, rest) = front.split_at(AUTH_ID);
         let (sealed_length, nonce) = rest.split_at(SEALED_LENGTH);
-        let keys = HeaderKeys {
-            key: &self.command,
-            path: [auth_id, nonce],
-        };
+        let keys = HeaderKeys { key: &self.command, path: [auth_id, nonce] };
 
         let mut length = [0; SEALED_LENGTH];
         length.copy_from_slice(sealed_length);
         let (key, iv) = keys.derive(Label::HeaderLengthKey, Label::HeaderLengthNonce);
-        key.open(iv, auth_id, &mut length)
-            .map_err(|_| HeaderError::Forged)?;
+        key.open(iv, auth_id, &mut length).map_err(|_| HeaderError::Forged)?;
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
         // The longest header: fixed part, name of 255 bytes, padding of 15, checksum.
         if !(42..=38 + 259 + 15 + 4).contains(&length) {
@@ -141,15 +134,10 @@ impl UserKey {
         };
         let mut plain = sealed.to_vec();
         let (key, iv) = keys.derive(Label::HeaderKey, Label::HeaderNonce);
-        key.open(iv, auth_id, &mut plain)
-            .map_err(|_| HeaderError::Forged)?;
+        key.open(iv, auth_id, &mut plain).map_err(|_| HeaderError::Forged)?;
         plain.truncate(length);
         let (session, destination) = parse(&plain)?;
-        Ok(Ok(Opened {
-            session,
-            destination,
-            consumed: total,
-        }))
+        Ok(Ok(Opened { session, destination, consumed: total }))
     }
 }
 
@@ -207,31 +195,17 @@ fn parse(plain: &[u8]) -> Result<(Session, Option<Destination>), HeaderError> {
     let (destination, length) = match command {
         Command::Mux => (None, 0),
         Command::Tcp | Command::Udp => {
-            let (destination, length) = AddressForm::PortFirst
-                .take(rest)
-                .map_err(|_| HeaderError::Malformed)?
-                .ok_or(HeaderError::Malformed)?;
+            let (destination, length) =
+                AddressForm::PortFirst.take(rest).map_err(|_| HeaderError::Malformed)?.ok_or(HeaderError::Malformed)?;
             (Some(destination), length)
         }
     };
     if rest.len() != length + padding {
         return Err(HeaderError::Malformed);
     }
-    Ok((
-        Session {
-            key,
-            iv,
-            answer: body[33],
-            security,
-            options,
-            command,
-        },
-        destination,
-    ))
+    Ok((Session { key, iv, answer: body[33], security, options, command }, destination))
 }
 
 pub(super) fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, &b| {
-        (hash ^ u32::from(b)).wrapping_mul(0x0100_0193)
-    })
+    bytes.iter().fold(0x811c_9dc5, |hash, &b| (hash ^ u32::from(b)).wrapping_mul(0x0100_0193))
 }

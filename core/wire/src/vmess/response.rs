@@ -22,33 +22,20 @@ pub struct ResponseHead {
 pub(super) fn seal(session: &Session, out: &mut Vec<u8>) {
     let (key, iv) = session.response_keys();
     let plain = [session.answer, 0, 0, 0];
-    let (cipher, nonce) = derive(
-        &key,
-        &iv,
-        Label::ResponseLengthKey,
-        Label::ResponseLengthNonce,
-    );
+    let (cipher, nonce) = derive(&key, &iv, Label::ResponseLengthKey, Label::ResponseLengthNonce);
     cipher.seal_to(nonce, &[], &4u16.to_be_bytes(), out);
     let (cipher, nonce) = derive(&key, &iv, Label::ResponseKey, Label::ResponseNonce);
     cipher.seal_to(nonce, &[], &plain, out);
 }
 
 fn derive(key: &[u8; 16], iv: &[u8; 16], key_label: Label, nonce_label: Label) -> (Key, [u8; 12]) {
-    (
-        Key::new(Cipher::Aes128Gcm, &kdf(key_label, &[], key)),
-        kdf_nonce(nonce_label, &[], iv),
-    )
+    (Key::new(Cipher::Aes128Gcm, &kdf(key_label, &[], key)), kdf_nonce(nonce_label, &[], iv))
 }
 
 impl ResponseHead {
     pub(super) fn new(session: &Session) -> Self {
         let (key, iv) = session.response_keys();
-        Self {
-            key,
-            iv,
-            answer: session.answer,
-            length: None,
-        }
+        Self { key, iv, answer: session.answer, length: None }
     }
 }
 
@@ -62,18 +49,11 @@ impl Preamble for ResponseHead {
                     return Ok(Step::NeedMore(SEALED_LENGTH));
                 };
                 let mut sealed = *sealed;
-                let (key, nonce) = derive(
-                    &self.key,
-                    &self.iv,
-                    Label::ResponseLengthKey,
-                    Label::ResponseLengthNonce,
-                );
+                let (key, nonce) = derive(&self.key, &self.iv, Label::ResponseLengthKey, Label::ResponseLengthNonce);
                 key.open(nonce, &[], &mut sealed).map_err(forged)?;
                 let length = usize::from(u16::from_be_bytes([sealed[0], sealed[1]]));
                 if !(4..=4 + 255).contains(&length) {
-                    return Err(OpenError::Malformed(
-                        "VMess answer: the header's length is out of range",
-                    ));
+                    return Err(OpenError::Malformed("VMess answer: the header's length is out of range"));
                 }
                 self.length = Some(length);
                 length
@@ -86,23 +66,14 @@ impl Preamble for ResponseHead {
         let mut plain = [0; 4 + 255 + TAG];
         let plain = &mut plain[..sealed.len()];
         plain.copy_from_slice(sealed);
-        let (key, nonce) = derive(
-            &self.key,
-            &self.iv,
-            Label::ResponseKey,
-            Label::ResponseNonce,
-        );
+        let (key, nonce) = derive(&self.key, &self.iv, Label::ResponseKey, Label::ResponseNonce);
         key.open(nonce, &[], plain).map_err(forged)?;
         if plain[0] != self.answer {
-            return Err(OpenError::Malformed(
-                "VMess answer: it belongs to another request",
-            ));
+            return Err(OpenError::Malformed("VMess answer: it belongs to another request"));
         }
         // Option, command, command length; commands are passed over.
         if usize::from(plain[3]) > length - 4 {
-            return Err(OpenError::Malformed(
-                "VMess answer: its command is longer than its header",
-            ));
+            return Err(OpenError::Malformed("VMess answer: its command is longer than its header"));
         }
         Ok(Step::Done(total))
     }
@@ -120,10 +91,7 @@ pub struct ResponseOpen {
 
 impl ResponseOpen {
     pub(super) fn new(head: ResponseHead, body: BodyOpen) -> Self {
-        Self {
-            head: Some(head),
-            body,
-        }
+        Self { head: Some(head), body }
     }
 }
 
@@ -138,10 +106,7 @@ impl Open for ResponseOpen {
                 Step::NeedMore(needed) => Opened::NeedMore(needed),
                 Step::Done(consumed) => {
                     self.head = None;
-                    Opened::Chunk {
-                        consumed,
-                        payload: consumed..consumed,
-                    }
+                    Opened::Chunk { consumed, payload: consumed..consumed }
                 }
             });
         }

@@ -83,9 +83,7 @@ impl Server {
             .ok_or(RequestError::UnknownUser)?;
         if time.abs_diff(now) > CLOCK_TOLERANCE {
             let apart = i64::try_from(time.abs_diff(now)).unwrap_or(i64::MAX);
-            return Err(RequestError::ClockSkew {
-                seconds: if time > now { apart } else { -apart },
-            });
+            return Err(RequestError::ClockSkew { seconds: if time > now { apart } else { -apart } });
         }
         match self.users[place].open_request(input)? {
             Err(needed) => Ok(Step::NeedMore(needed)),
