@@ -133,7 +133,8 @@ fn parse_request(bytes: &[u8]) -> io::Result<Option<(Request, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let length = match parsed.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Complete(length)) if length <= HEAD_LIMIT => length,
+        Ok(httparse::Status::Complete(_)) => return Err(malformed("a request's head is larger than 32 KiB")),
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(_) => return Err(malformed("a request is no HTTP/1")),
     };
