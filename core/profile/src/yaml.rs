@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, ParseError};
 /// Nesting that no real document reaches.
 const DEEPEST: usize = 64;
 /// Nodes of the tree once all aliases are expanded.
-const MOST_NODES: u64 = 2_000_000;
+const MOST_NODES: u64 = 1_000_000;
 
 /// A node of the tree.
 pub(crate) struct Yaml {
