@@ -4,3 +4,4 @@
 pub mod netns;
 #[cfg(target_os = "linux")]
 pub mod tun_relay;
+pub mod xray;

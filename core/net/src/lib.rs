@@ -8,6 +8,7 @@ pub mod inbound;
 pub mod outbound;
 pub mod prefixed;
 pub mod random;
+pub mod reality_server;
 pub mod relay;
 pub mod resolver;
 pub mod stream;
