@@ -30,7 +30,7 @@ clippy() { cargo clippy --quiet --workspace --exclude culvert-app --all-targets 
 
 licences() {
     if ! "$cache/tools/bin/cargo-deny" --version >/dev/null 2>&1; then echo "cargo-deny is missing"; return 1; fi
-    "$cache/tools/bin/cargo-deny" --all-features --offline check licenses bans sources
+    "$cache/tools/bin/cargo-deny" --all-features check licenses bans sources
 }
 
 core() { cargo test --workspace --exclude culvert-app --exclude culvert-tests; }
