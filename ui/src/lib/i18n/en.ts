@@ -52,7 +52,7 @@ export const en = {
     goesDirect: "Goes out directly",
     nothingChanged: "Nothing changed",
     waiting: "Waiting",
-    pageFetched: "A page was fetched",
+    pageFetched: "Page fetched",
     viaDirect: "Direct, without a node",
     connect: "Connect",
     cancel: "Cancel",
