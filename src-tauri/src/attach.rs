@@ -47,9 +47,7 @@ pub enum AttachError {
 /// A way to the core.
 pub trait Connector: Send + Sync + 'static {
     /// Finds the core or starts it, and exchanges versions.
-    fn attach(
-        &self,
-    ) -> impl Future<Output = Result<(Client, mpsc::Receiver<Numbered>), AttachError>> + Send;
+    fn attach(&self) -> impl Future<Output = Result<(Client, mpsc::Receiver<Numbered>), AttachError>> + Send;
 }
 
 /// The core of this machine.
@@ -68,8 +66,7 @@ impl LocalCore {
         let named = std::env::var_os("CULVERT_CORE").map(PathBuf::from);
         let program = match named {
             Some(program) => program,
-            None => std::env::current_exe()?
-                .with_file_name(format!("culvert-core{}", std::env::consts::EXE_SUFFIX)),
+            None => std::env::current_exe()?.with_file_name(format!("culvert-core{}", std::env::consts::EXE_SUFFIX)),
         };
         Ok(Self { program, socket })
     }
@@ -111,10 +108,7 @@ impl LocalCore {
     fn command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.program);
         command.arg("serve").arg("--socket").arg(&self.socket);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C in the terminal that started the app must not reach the core, which puts the
         // system's settings back when the app asks it to.
         #[cfg(unix)]
@@ -133,9 +127,7 @@ impl Connector for LocalCore {
             return Ok(attached);
         };
         tracing::info!("a core with protocol {theirs} is running; it is asked to make room");
-        drain(&attached.0, &self.socket)
-            .await
-            .ok_or(AttachError::Version(theirs))?;
+        drain(&attached.0, &self.socket).await.ok_or(AttachError::Version(theirs))?;
         let fresh = self.start().await?;
         match other_version(&fresh.0).await? {
             None => Ok(fresh),
@@ -149,10 +141,7 @@ async fn look(socket: &Path) -> Result<Option<(Client, mpsc::Receiver<Numbered>)
     match Client::connect(socket).await {
         Ok(attached) => Ok(Some(attached)),
         Err(ClientError::Io(error))
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-            ) =>
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
         {
             Ok(None)
         }
@@ -166,9 +155,7 @@ async fn other_version(client: &Client) -> Result<Option<u32>, AttachError> {
         protocol_version: PROTOCOL_VERSION,
         client: concat!("culvert-app ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
-    let hello = timeout(HELLO_LIMIT, client.call::<SystemHello>(ours))
-        .await
-        .map_err(|_| ClientError::Closed)??;
+    let hello = timeout(HELLO_LIMIT, client.call::<SystemHello>(ours)).await.map_err(|_| ClientError::Closed)??;
     Ok((!hello.compatible).then_some(hello.protocol_version))
 }
 
@@ -192,15 +179,9 @@ mod tests {
     #[tokio::test]
     async fn a_missing_program_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let core = LocalCore::new(
-            folder.path().join("no-core"),
-            folder.path().join("core.sock"),
-        );
+        let core = LocalCore::new(folder.path().join("no-core"), folder.path().join("core.sock"));
         let error = core.attach().await.err().unwrap();
-        assert!(
-            matches!(&error, AttachError::Missing(path) if path.ends_with("no-core")),
-            "{error}"
-        );
+        assert!(matches!(&error, AttachError::Missing(path) if path.ends_with("no-core")), "{error}");
     }
 
     #[cfg(unix)]

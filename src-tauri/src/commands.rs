@@ -17,24 +17,20 @@ const MOST_CLIPBOARD: usize = 4 * 1024 * 1024;
 
 /// Calls the core.
 #[tauri::command]
-pub async fn rpc(
-    handle: State<'_, Handle>,
-    method: String,
-    params: Value,
-) -> Result<Value, RpcError> {
+pub(crate) async fn rpc(handle: State<'_, Handle>, method: String, params: Value) -> Result<Value, RpcError> {
     handle.call(&method, params).await
 }
 
 /// Starts the stream of events to the page.
 #[tauri::command]
-pub fn listen(handle: State<'_, Handle>, page: State<'_, PageChannel>, channel: Channel<Incoming>) {
+pub(crate) fn listen(handle: State<'_, Handle>, page: State<'_, PageChannel>, channel: Channel<Incoming>) {
     page.open(channel);
     handle.tell(Input::PageOpened);
 }
 
 /// What the shell is.
 #[derive(Serialize)]
-pub struct ShellInfo {
+pub(crate) struct ShellInfo {
     version: &'static str,
     tray: bool,
     native: bool,
@@ -42,42 +38,32 @@ pub struct ShellInfo {
 
 /// Says what the shell is.
 #[tauri::command]
-pub fn shell_info() -> ShellInfo {
-    ShellInfo {
-        version: env!("CARGO_PKG_VERSION"),
-        tray: desktop::has_tray_host(),
-        native: true,
-    }
+pub(crate) fn shell_info() -> ShellInfo {
+    ShellInfo { version: env!("CARGO_PKG_VERSION"), tray: desktop::has_tray_host(), native: true }
 }
 
 /// The text on the clipboard, which the person asked for; empty when there is none.
 #[tauri::command]
-pub async fn clipboard_read(app: AppHandle) -> String {
+pub(crate) async fn clipboard_read(app: AppHandle) -> String {
     let text = app.clipboard().read_text().unwrap_or_default();
-    if text.len() > MOST_CLIPBOARD {
-        String::new()
-    } else {
-        text
-    }
+    if text.len() > MOST_CLIPBOARD { String::new() } else { text }
 }
 
 /// Puts a text on the clipboard.
 #[tauri::command]
-pub async fn clipboard_write(app: AppHandle, text: String) -> Result<(), String> {
-    app.clipboard()
-        .write_text(text)
-        .map_err(|error| error.to_string())
+pub(crate) async fn clipboard_write(app: AppHandle, text: String) -> Result<(), String> {
+    app.clipboard().write_text(text).map_err(|error| error.to_string())
 }
 
 /// The tray speaks the page's language.
 #[tauri::command]
-pub fn set_language(handle: State<'_, Handle>, tag: String) {
+pub(crate) fn set_language(handle: State<'_, Handle>, tag: String) {
     handle.tell(Input::Language(Language::of(&tag)));
 }
 
 /// Puts the system's settings back and ends app and core.
 #[tauri::command]
-pub fn quit(handle: State<'_, Handle>, app: AppHandle) {
+pub(crate) fn quit(handle: State<'_, Handle>, app: AppHandle) {
     desktop::keep_placement(&app);
     handle.tell(Input::Quit);
 }

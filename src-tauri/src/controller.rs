@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use culvert_ipc::methods::{
-    ConnectionConnect, ConnectionDisconnect, NodesList, ProxySet, StateSubscribe, SystemShutdown,
-    TestsStart,
+    ConnectionConnect, ConnectionDisconnect, NodesList, ProxySet, StateSubscribe, SystemShutdown, TestsStart,
 };
 use culvert_ipc::types::{
-    ConnectParams, ConnectionPhase, ConnectionStatus, NodeRow, NodesListParams, Nothing,
-    ProxySetParams, Snapshot, SubscribeParams, TestKind, TestsStartParams,
+    ConnectParams, ConnectionPhase, ConnectionStatus, NodeRow, NodesListParams, Nothing, ProxySetParams, Snapshot,
+    SubscribeParams, TestKind, TestsStartParams,
 };
 use culvert_ipc::{Client, ClientError, ErrorCode, Event, Numbered, RpcError, Topic};
 use serde_json::Value;
@@ -97,11 +96,8 @@ impl Handle {
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         if !may_call(method) {
             let shown: String = method.chars().take(64).collect();
-            return Err(RpcError::new(
-                ErrorCode::UnknownMethod,
-                format!("the page may not call {shown:?}"),
-            )
-            .with("method", shown));
+            return Err(RpcError::new(ErrorCode::UnknownMethod, format!("the page may not call {shown:?}"))
+                .with("method", shown));
         }
         let client = self.core.borrow().clone();
         let Some(Shared(client)) = client else {
@@ -123,12 +119,8 @@ fn refusal(error: ClientError) -> RpcError {
 }
 
 /// Waits between two tries to bring the core back.
-const RETRY: [Duration; 4] = [
-    Duration::from_millis(200),
-    Duration::from_secs(1),
-    Duration::from_secs(3),
-    Duration::from_secs(10),
-];
+const RETRY: [Duration; 4] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
 /// How long the core may take to put everything back at the end.
 const QUIT_LIMIT: Duration = Duration::from_secs(5);
 /// Rows a page of the node list.
@@ -192,11 +184,7 @@ impl<C: Connector, S: Shell> Controller<C, S> {
                 Some(Err(error)) => {
                     tracing::warn!("{error}");
                     self.detached(error.to_string());
-                    let pause = RETRY
-                        .get(failures)
-                        .or(RETRY.last())
-                        .copied()
-                        .unwrap_or_default();
+                    let pause = RETRY.get(failures).or(RETRY.last()).copied().unwrap_or_default();
                     failures += 1;
                     if self.rest(pause).await {
                         break;
@@ -209,15 +197,11 @@ impl<C: Connector, S: Shell> Controller<C, S> {
     }
 
     /// Attaches, and goes on hearing meanwhile. None when the person quits first.
-    async fn attach(
-        &mut self,
-    ) -> Option<Result<(Client, mpsc::Receiver<Numbered>), crate::attach::AttachError>> {
+    async fn attach(&mut self) -> Option<Result<(Client, mpsc::Receiver<Numbered>), crate::attach::AttachError>> {
         // The parts are borrowed apart, so that inputs are heard while the connector works.
         let mut heard = Vec::new();
         let outcome = {
-            let Self {
-                connector, inputs, ..
-            } = self;
+            let Self { connector, inputs, .. } = self;
             let attaching = connector.attach();
             tokio::pin!(attaching);
             loop {
@@ -385,39 +369,20 @@ impl<C: Connector, S: Shell> Controller<C, S> {
         };
         let off = status.phase == ConnectionPhase::Off;
         let without_node = status.node.is_none();
-        let first = self
-            .drawn
-            .as_ref()
-            .and_then(|view| view.nodes.first())
-            .map(|node| node.id);
+        let first = self.drawn.as_ref().and_then(|view| view.nodes.first()).map(|node| node.id);
         let replies = self.replies.clone();
         tokio::spawn(async move {
-            let connect = |node| {
-                client.call::<ConnectionConnect>(ConnectParams {
-                    node,
-                    system_proxy: None,
-                })
-            };
+            let connect = |node| client.call::<ConnectionConnect>(ConnectParams { node, system_proxy: None });
             let outcome = match action {
-                TrayAction::Toggle if off => {
-                    connect(first.filter(|_| without_node)).await.map(drop)
+                TrayAction::Toggle if off => connect(first.filter(|_| without_node)).await.map(drop),
+                TrayAction::Toggle => client.call::<ConnectionDisconnect>(Nothing {}).await.map(drop),
+                TrayAction::SystemProxy(system_proxy) => {
+                    client.call::<ProxySet>(ProxySetParams { system_proxy }).await.map(drop)
                 }
-                TrayAction::Toggle => client
-                    .call::<ConnectionDisconnect>(Nothing {})
-                    .await
-                    .map(drop),
-                TrayAction::SystemProxy(system_proxy) => client
-                    .call::<ProxySet>(ProxySetParams { system_proxy })
-                    .await
-                    .map(drop),
                 TrayAction::Use(node) => connect(Some(node)).await.map(drop),
-                TrayAction::TestAll => client
-                    .call::<TestsStart>(TestsStartParams {
-                        kind: TestKind::Latency,
-                        nodes: None,
-                    })
-                    .await
-                    .map(drop),
+                TrayAction::TestAll => {
+                    client.call::<TestsStart>(TestsStartParams { kind: TestKind::Latency, nodes: None }).await.map(drop)
+                }
                 TrayAction::Open | TrayAction::Quit => Ok(()),
             };
             if let Err(error) = outcome {
@@ -429,27 +394,15 @@ impl<C: Connector, S: Shell> Controller<C, S> {
     /// Hears of everything while there is a page, of the little that the tray needs otherwise.
     fn subscribe(&self, client: &Arc<Client>) {
         let topics = if self.page {
-            vec![
-                Topic::State,
-                Topic::Nodes,
-                Topic::Traffic,
-                Topic::Connections,
-                Topic::Tests,
-                Topic::Logs,
-            ]
+            vec![Topic::State, Topic::Nodes, Topic::Traffic, Topic::Connections, Topic::Tests, Topic::Logs]
         } else {
             vec![Topic::State, Topic::Nodes]
         };
         let (client, replies) = (Arc::clone(client), self.replies.clone());
         tokio::spawn(async move {
-            match client
-                .call::<StateSubscribe>(SubscribeParams { topics })
-                .await
-            {
+            match client.call::<StateSubscribe>(SubscribeParams { topics }).await {
                 Ok(subscribed) => {
-                    let _ = replies.send(Input::Reply(Reply::Subscribed(Box::new(
-                        subscribed.snapshot,
-                    ))));
+                    let _ = replies.send(Input::Reply(Reply::Subscribed(Box::new(subscribed.snapshot))));
                 }
                 // A connection that broke is noticed where its events end.
                 Err(error) => tracing::warn!("the core's events can't be heard: {error}"),

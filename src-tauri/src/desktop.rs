@@ -13,24 +13,21 @@ use tauri::{AppHandle, Manager, WebviewUrl, WebviewWindow, WebviewWindowBuilder}
 use crate::tray_icon;
 
 /// Label of the one window.
-pub const WINDOW: &str = "main";
+pub(crate) const WINDOW: &str = "main";
 
 /// The channel to the page, while there is one.
 #[derive(Clone, Default)]
-pub struct PageChannel(Arc<Mutex<Option<Channel<Incoming>>>>);
+pub(crate) struct PageChannel(Arc<Mutex<Option<Channel<Incoming>>>>);
 
 impl PageChannel {
     /// A page is there.
-    pub fn open(&self, channel: Channel<Incoming>) {
+    pub(crate) fn open(&self, channel: Channel<Incoming>) {
         *self.lock() = Some(channel);
     }
 
     fn send(&self, message: Incoming) {
         let mut channel = self.lock();
-        if channel
-            .as_ref()
-            .is_some_and(|open| open.send(message).is_err())
-        {
+        if channel.as_ref().is_some_and(|open| open.send(message).is_err()) {
             *channel = None;
         }
     }
@@ -45,22 +42,19 @@ impl PageChannel {
 }
 
 /// Tauri as the controller sees it.
-pub struct Desktop {
+pub(crate) struct Desktop {
     app: AppHandle,
     page: PageChannel,
 }
 
 impl Desktop {
     /// The desktop of `app`.
-    pub fn new(app: AppHandle) -> Self {
-        Self {
-            app,
-            page: PageChannel::default(),
-        }
+    pub(crate) fn new(app: AppHandle) -> Self {
+        Self { app, page: PageChannel::default() }
     }
 
     /// The channel that the page opens.
-    pub fn page(&self) -> PageChannel {
+    pub(crate) fn page(&self) -> PageChannel {
         self.page.clone()
     }
 
@@ -120,9 +114,7 @@ fn show(app: &AppHandle) -> tauri::Result<()> {
         window.show()?;
         return window.set_focus();
     }
-    let placement = folder(app)
-        .map(|folder| Placement::load(&folder))
-        .unwrap_or_default();
+    let placement = folder(app).map(|folder| Placement::load(&folder)).unwrap_or_default();
     WebviewWindowBuilder::new(app, WINDOW, WebviewUrl::App("index.html".into()))
         .title("Culvert")
         .inner_size(placement.width, placement.height)
@@ -135,15 +127,12 @@ fn show(app: &AppHandle) -> tauri::Result<()> {
 }
 
 /// Keeps the size of the window for the next start.
-pub fn keep_placement(app: &AppHandle) {
+pub(crate) fn keep_placement(app: &AppHandle) {
     let (Some(window), Some(folder)) = (window(app), folder(app)) else {
         return;
     };
-    let (Ok(size), Ok(scale), Ok(maximised)) = (
-        window.inner_size(),
-        window.scale_factor(),
-        window.is_maximized(),
-    ) else {
+    let (Ok(size), Ok(scale), Ok(maximised)) = (window.inner_size(), window.scale_factor(), window.is_maximized())
+    else {
         return;
     };
     let logical = size.to_logical::<f64>(scale);
@@ -152,22 +141,15 @@ pub fn keep_placement(app: &AppHandle) {
     let placement = if maximised {
         Placement { maximised, ..kept }
     } else {
-        Placement {
-            width: logical.width,
-            height: logical.height,
-            maximised,
-        }
+        Placement { width: logical.width, height: logical.height, maximised }
     };
     if let Err(error) = placement.save(&folder) {
-        tracing::warn!(
-            "the window's size can't be kept in {}: {error}",
-            folder.display()
-        );
+        tracing::warn!("the window's size can't be kept in {}: {error}", folder.display());
     }
 }
 
 /// Puts the window out of the way where there is no tray to bring it back.
-pub fn minimise(app: &AppHandle) {
+pub(crate) fn minimise(app: &AppHandle) {
     if let Some(window) = window(app) {
         let _ = window.minimize();
     }
@@ -179,7 +161,7 @@ fn folder(app: &AppHandle) -> Option<PathBuf> {
 
 /// Whether the desktop shows tray icons. GNOME does not, unless an extension does.
 #[cfg(target_os = "linux")]
-pub fn has_tray_host() -> bool {
+pub(crate) fn has_tray_host() -> bool {
     let ask = || -> zbus::Result<bool> {
         let connection = zbus::blocking::Connection::session()?;
         let answer = connection.call_method(
@@ -196,15 +178,6 @@ pub fn has_tray_host() -> bool {
 
 /// Whether the desktop shows tray icons.
 #[cfg(not(target_os = "linux"))]
-pub fn has_tray_host() -> bool {
+pub(crate) fn has_tray_host() -> bool {
     true
-}
-
-/// Where the core's socket lies: `CULVERT_SOCKET`, or its usual place.
-pub fn socket_path() -> PathBuf {
-    if let Some(path) = std::env::var_os("CULVERT_SOCKET") {
-        return path.into();
-    }
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    folder.join("culvert").join("core.sock")
 }

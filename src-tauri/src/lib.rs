@@ -9,5 +9,6 @@ pub mod attach;
 pub mod controller;
 pub mod incoming;
 pub mod placement;
+pub mod socket;
 pub mod tray;
 pub mod words;

@@ -16,10 +16,7 @@ use crate::desktop::Desktop;
 
 fn main() {
     let filter = EnvFilter::try_from_env("CULVERT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     if let Err(error) = run() {
         tracing::error!("Culvert could not start: {error:#}");
         std::process::exit(1);
@@ -27,16 +24,13 @@ fn main() {
 }
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let core = LocalCore::beside_this_program(desktop::socket_path())?;
+    let core = LocalCore::beside_this_program(culvert_app::socket::path())?;
     let app = tauri::Builder::default()
         // First, so that a second start ends before it makes anything.
-        .plugin(tauri_plugin_single_instance::init(
-            |app, arguments, _folder| {
-                // The first argument is the program.
-                app.state::<Handle>()
-                    .tell(Input::Opened(arguments.into_iter().skip(1).collect()));
-            },
-        ))
+        .plugin(tauri_plugin_single_instance::init(|app, arguments, _folder| {
+            // The first argument is the program.
+            app.state::<Handle>().tell(Input::Opened(arguments.into_iter().skip(1).collect()));
+        }))
         .plugin(tauri_plugin_deep_link::init())
         .plugin(tauri_plugin_clipboard_manager::init())
         .invoke_handler(tauri::generate_handler![
@@ -61,11 +55,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .build(tauri::generate_context!())?;
     app.run(|app, event| match event {
-        RunEvent::WindowEvent {
-            label,
-            event: WindowEvent::CloseRequested { api, .. },
-            ..
-        } if label == desktop::WINDOW => {
+        RunEvent::WindowEvent { label, event: WindowEvent::CloseRequested { api, .. }, .. }
+            if label == desktop::WINDOW =>
+        {
             desktop::keep_placement(app);
             if !desktop::has_tray_host() {
                 // Without a tray a closed window could not be found again.
@@ -73,17 +65,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
                 desktop::minimise(app);
             }
         }
-        RunEvent::WindowEvent {
-            label,
-            event: WindowEvent::Destroyed,
-            ..
-        } if label == desktop::WINDOW => {
+        RunEvent::WindowEvent { label, event: WindowEvent::Destroyed, .. } if label == desktop::WINDOW => {
             app.state::<Handle>().tell(Input::PageClosed);
         }
         // The last window is gone: core and tray go on. With a code, the end was asked for.
-        RunEvent::ExitRequested {
-            code: None, api, ..
-        } => api.prevent_exit(),
+        RunEvent::ExitRequested { code: None, api, .. } => api.prevent_exit(),
         _ => {}
     });
     Ok(())

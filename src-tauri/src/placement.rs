@@ -22,20 +22,14 @@ pub struct Placement {
 
 impl Default for Placement {
     fn default() -> Self {
-        Self {
-            width: 1180.0,
-            height: 760.0,
-            maximised: false,
-        }
+        Self { width: 1180.0, height: 760.0, maximised: false }
     }
 }
 
 impl Placement {
     /// The placement kept in `folder`; the default when there is none that makes sense.
     pub fn load(folder: &Path) -> Self {
-        let read = std::fs::read(file(folder))
-            .ok()
-            .and_then(|text| serde_json::from_slice::<Self>(&text).ok());
+        let read = std::fs::read(file(folder)).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok());
         read.filter(|found| found.is_sensible()).unwrap_or_default()
     }
 
@@ -71,11 +65,7 @@ mod tests {
     fn a_placement_survives_and_nonsense_does_not() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Placement::load(folder.path()), Placement::default());
-        let kept = Placement {
-            width: 1_300.0,
-            height: 800.5,
-            maximised: true,
-        };
+        let kept = Placement { width: 1_300.0, height: 800.5, maximised: true };
         kept.save(folder.path()).unwrap();
         assert_eq!(Placement::load(folder.path()), kept);
         for text in [
@@ -85,11 +75,7 @@ mod tests {
             r#"{"width":1e9,"height":900,"maximised":false}"#,
         ] {
             std::fs::write(file(folder.path()), text).unwrap();
-            assert_eq!(
-                Placement::load(folder.path()),
-                Placement::default(),
-                "{text}"
-            );
+            assert_eq!(Placement::load(folder.path()), Placement::default(), "{text}");
         }
     }
 }

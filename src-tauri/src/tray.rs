@@ -93,9 +93,7 @@ impl TrayView {
             (TrayState::Verified, Some(name), Mode::Rule | Mode::Global) => {
                 format!("{} {name}", words.connected_through)
             }
-            (TrayState::Verified, None, Mode::Rule | Mode::Global) => {
-                words.connected_directly.to_owned()
-            }
+            (TrayState::Verified, None, Mode::Rule | Mode::Global) => words.connected_directly.to_owned(),
             (TrayState::Degraded, _, _) => words.degraded.to_owned(),
             (TrayState::Failed, _, _) => words.failed.to_owned(),
             (TrayState::Working, _, _) => words.connecting.to_owned(),
@@ -106,14 +104,7 @@ impl TrayView {
             ConnectionPhase::Connecting => (words.cancel, true),
             ConnectionPhase::Connected | ConnectionPhase::Failed => (words.disconnect, true),
         };
-        Self {
-            state,
-            title,
-            toggle,
-            system_proxy: Some(status.system_proxy),
-            nodes: best(nodes, status),
-            words,
-        }
+        Self { state, title, toggle, system_proxy: Some(status.system_proxy), nodes: best(nodes, status), words }
     }
 }
 
@@ -124,19 +115,10 @@ fn state_of(status: &ConnectionStatus) -> TrayState {
         ConnectionPhase::Failed => TrayState::Failed,
         ConnectionPhase::Connected => {
             let stages = &status.stages;
-            let slow = [
-                &stages.computer,
-                &stages.rules,
-                &stages.node,
-                &stages.internet,
-            ]
-            .iter()
-            .any(|stage| stage.state == StageState::Degraded);
-            if slow {
-                TrayState::Degraded
-            } else {
-                TrayState::Verified
-            }
+            let slow = [&stages.computer, &stages.rules, &stages.node, &stages.internet]
+                .iter()
+                .any(|stage| stage.state == StageState::Degraded);
+            if slow { TrayState::Degraded } else { TrayState::Verified }
         }
     }
 }
@@ -144,22 +126,11 @@ fn state_of(status: &ConnectionStatus) -> TrayState {
 /// The node in use, then favourites, then the fastest.
 fn best(nodes: &[NodeRow], status: &ConnectionStatus) -> Vec<TrayNode> {
     let in_use = status.node.as_ref().map(|node| node.id);
-    let mut usable: Vec<&NodeRow> = nodes
-        .iter()
-        .filter(|row| row.unsupported.is_none() && !row.locked)
-        .collect();
-    let median = |row: &NodeRow| {
-        row.latency
-            .as_ref()
-            .and_then(|latency| latency.median_ms)
-            .unwrap_or(f64::INFINITY)
-    };
+    let mut usable: Vec<&NodeRow> = nodes.iter().filter(|row| row.unsupported.is_none() && !row.locked).collect();
+    let median = |row: &NodeRow| row.latency.as_ref().and_then(|latency| latency.median_ms).unwrap_or(f64::INFINITY);
     usable.sort_by(|a, b| {
         let rank = |row: &NodeRow| (Some(row.id) != in_use, !row.favourite);
-        rank(a)
-            .cmp(&rank(b))
-            .then(median(a).total_cmp(&median(b)))
-            .then(a.id.cmp(&b.id))
+        rank(a).cmp(&rank(b)).then(median(a).total_cmp(&median(b))).then(a.id.cmp(&b.id))
     });
     usable
         .into_iter()
@@ -169,11 +140,7 @@ fn best(nodes: &[NodeRow], status: &ConnectionStatus) -> Vec<TrayNode> {
             let name = short(&row.name);
             TrayNode {
                 id: row.id,
-                text: if ms.is_finite() {
-                    format!("{name}  {ms:.0} ms")
-                } else {
-                    name
-                },
+                text: if ms.is_finite() { format!("{name}  {ms:.0} ms") } else { name },
                 checked: Some(row.id) == in_use && status.phase != ConnectionPhase::Off,
             }
         })
@@ -182,16 +149,8 @@ fn best(nodes: &[NodeRow], status: &ConnectionStatus) -> Vec<TrayNode> {
 
 /// A name that fits in a menu. Names come from links, so nothing of them may break a line.
 fn short(name: &str) -> String {
-    let clean: String = name
-        .chars()
-        .filter(|sign| !sign.is_control())
-        .take(MOST_NAME + 1)
-        .collect();
-    if clean.chars().count() > MOST_NAME {
-        clean.chars().take(MOST_NAME).chain(['…']).collect()
-    } else {
-        clean
-    }
+    let clean: String = name.chars().filter(|sign| !sign.is_control()).take(MOST_NAME + 1).collect();
+    if clean.chars().count() > MOST_NAME { clean.chars().take(MOST_NAME).chain(['…']).collect() } else { clean }
 }
 
 #[cfg(test)]
@@ -216,11 +175,7 @@ mod tests {
             unsupported: None,
             locked: false,
             added_ms: 0,
-            latency: Some(LatencySummary {
-                at_ms: 0,
-                median_ms,
-                problem: None,
-            }),
+            latency: Some(LatencySummary { at_ms: 0, median_ms, problem: None }),
             speed: None,
             last_success_ms: None,
             history: Vec::new(),
@@ -240,10 +195,7 @@ mod tests {
         ];
         let status = ConnectionStatus {
             phase: ConnectionPhase::Connected,
-            node: Some(NodeRef {
-                id: NodeId(4),
-                name: "Node 4".to_owned(),
-            }),
+            node: Some(NodeRef { id: NodeId(4), name: "Node 4".to_owned() }),
             ..ConnectionStatus::default()
         };
         let view = TrayView::of(&status, &rows, Language::English);
@@ -257,29 +209,15 @@ mod tests {
 
     #[test]
     fn each_phase_has_its_word_and_its_outline() {
-        let of = |phase| {
-            TrayView::of(
-                &ConnectionStatus {
-                    phase,
-                    ..ConnectionStatus::default()
-                },
-                &[],
-                Language::Chinese,
-            )
-        };
+        let of =
+            |phase| TrayView::of(&ConnectionStatus { phase, ..ConnectionStatus::default() }, &[], Language::Chinese);
         let off = of(ConnectionPhase::Off);
         assert_eq!((off.state, off.toggle), (TrayState::Off, ("连接", false)));
         assert_eq!(of(ConnectionPhase::Connecting).toggle, ("取消", true));
         assert_eq!(of(ConnectionPhase::Failed).state, TrayState::Failed);
-        let mut slow = ConnectionStatus {
-            phase: ConnectionPhase::Connected,
-            ..ConnectionStatus::default()
-        };
+        let mut slow = ConnectionStatus { phase: ConnectionPhase::Connected, ..ConnectionStatus::default() };
         slow.stages.node.state = StageState::Degraded;
-        assert_eq!(
-            TrayView::of(&slow, &[], Language::English).state,
-            TrayState::Degraded
-        );
+        assert_eq!(TrayView::of(&slow, &[], Language::English).state, TrayState::Degraded);
     }
 
     #[test]

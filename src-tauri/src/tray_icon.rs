@@ -18,7 +18,7 @@ const NODE: &str = "node-";
 struct Shown(Mutex<Option<bool>>);
 
 /// Makes the tray's icon; its menu follows with the first view.
-pub fn make(app: &AppHandle, handle: &Handle) -> tauri::Result<()> {
+pub(crate) fn make(app: &AppHandle, handle: &Handle) -> tauri::Result<()> {
     app.manage(Shown::default());
     let handle = handle.clone();
     TrayIconBuilder::with_id(TRAY)
@@ -39,33 +39,22 @@ fn action(app: &AppHandle, id: &str) -> Option<TrayAction> {
     match id {
         "toggle" => Some(TrayAction::Toggle),
         "system-proxy" => {
-            let shown = *app
-                .state::<Shown>()
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let shown = *app.state::<Shown>().0.lock().unwrap_or_else(PoisonError::into_inner);
             shown.map(|on| TrayAction::SystemProxy(!on))
         }
         "test-all" => Some(TrayAction::TestAll),
         "open" => Some(TrayAction::Open),
         "quit" => Some(TrayAction::Quit),
-        other => other
-            .strip_prefix(NODE)?
-            .parse()
-            .ok()
-            .map(|id| TrayAction::Use(NodeId(id))),
+        other => other.strip_prefix(NODE)?.parse().ok().map(|id| TrayAction::Use(NodeId(id))),
     }
 }
 
 /// Draws icon, tooltip and menu.
-pub fn draw(app: &AppHandle, view: &TrayView) -> tauri::Result<()> {
+pub(crate) fn draw(app: &AppHandle, view: &TrayView) -> tauri::Result<()> {
     let Some(tray) = app.tray_by_id(TRAY) else {
         return Ok(());
     };
-    *app.state::<Shown>()
-        .0
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner) = view.system_proxy;
+    *app.state::<Shown>().0.lock().unwrap_or_else(PoisonError::into_inner) = view.system_proxy;
     tray.set_icon(Some(icon(view.state)))?;
     tray.set_icon_as_template(true)?;
     tray.set_tooltip(Some(&view.title))?;
@@ -74,24 +63,13 @@ pub fn draw(app: &AppHandle, view: &TrayView) -> tauri::Result<()> {
 
 fn menu(app: &AppHandle, view: &TrayView) -> tauri::Result<Menu<Wry>> {
     let words = view.words;
-    let item = |id: &str, text: &str, enabled: bool| {
-        MenuItemBuilder::with_id(id, text)
-            .enabled(enabled)
-            .build(app)
-    };
+    let item = |id: &str, text: &str, enabled: bool| MenuItemBuilder::with_id(id, text).enabled(enabled).build(app);
     let mut nodes = SubmenuBuilder::new(app, words.nodes).enabled(!view.nodes.is_empty());
     for node in &view.nodes {
         let id = format!("{NODE}{}", node.id.0);
-        nodes = nodes.item(
-            &CheckMenuItemBuilder::with_id(id, &node.text)
-                .checked(node.checked)
-                .build(app)?,
-        );
+        nodes = nodes.item(&CheckMenuItemBuilder::with_id(id, &node.text).checked(node.checked).build(app)?);
     }
-    let nodes = nodes
-        .separator()
-        .item(&item("open", words.more_nodes, true)?)
-        .build()?;
+    let nodes = nodes.separator().item(&item("open", words.more_nodes, true)?).build()?;
     let proxy = CheckMenuItemBuilder::with_id("system-proxy", words.system_proxy)
         .checked(view.system_proxy.unwrap_or(false))
         .enabled(view.system_proxy.is_some())

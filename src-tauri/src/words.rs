@@ -13,11 +13,7 @@ pub enum Language {
 impl Language {
     /// The language that fits the BCP 47 tag or locale name `tag`.
     pub fn of(tag: &str) -> Self {
-        if tag.to_ascii_lowercase().starts_with("zh") {
-            Self::Chinese
-        } else {
-            Self::English
-        }
+        if tag.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
     }
 }
 

@@ -59,24 +59,14 @@ struct Scene {
 fn scene() -> Scene {
     let (told, hears) = mpsc::unbounded_channel();
     let (pipes, opened) = mpsc::unbounded_channel();
-    let (controller, handle) = Controller::new(
-        MockCore(Arc::new(Mutex::new(pipes))),
-        MockShell(told),
-        Language::English,
-    );
+    let (controller, handle) =
+        Controller::new(MockCore(Arc::new(Mutex::new(pipes))), MockShell(told), Language::English);
     tokio::spawn(controller.run());
-    Scene {
-        handle,
-        told: hears,
-        pipes: opened,
-    }
+    Scene { handle, told: hears, pipes: opened }
 }
 
 /// Answers requests on `pipe` and reports their names; what comes in on `send` is written as it is.
-fn serve(
-    pipe: DuplexStream,
-    mut send: UnboundedReceiver<String>,
-) -> UnboundedReceiver<(String, Value)> {
+fn serve(pipe: DuplexStream, mut send: UnboundedReceiver<String>) -> UnboundedReceiver<(String, Value)> {
     let (calls, seen) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let (reader, mut writer) = tokio::io::split(pipe);
@@ -96,11 +86,7 @@ fn serve(
                     None => break,
                 },
             };
-            if writer
-                .write_all(format!("{text}\n").as_bytes())
-                .await
-                .is_err()
-            {
+            if writer.write_all(format!("{text}\n").as_bytes()).await.is_err() {
                 break;
             }
         }
@@ -124,31 +110,19 @@ fn answer(method: &str) -> Value {
 fn connected_event() -> String {
     let status = ConnectionStatus {
         phase: ConnectionPhase::Connected,
-        node: Some(NodeRef {
-            id: culvert_ipc::types::NodeId(4),
-            name: "Tokyo".to_owned(),
-        }),
+        node: Some(NodeRef { id: culvert_ipc::types::NodeId(4), name: "Tokyo".to_owned() }),
         ..ConnectionStatus::default()
     };
-    let numbered = Numbered {
-        seq: 2,
-        event: Event::Connection(status),
-    };
+    let numbered = Numbered { seq: 2, event: Event::Connection(status) };
     serde_json::json!({"jsonrpc": "2.0", "method": "event", "params": numbered}).to_string()
 }
 
 async fn next<T>(receiver: &mut UnboundedReceiver<T>) -> T {
-    timeout(Duration::from_secs(5), receiver.recv())
-        .await
-        .expect("nothing came")
-        .expect("the sender is gone")
+    timeout(Duration::from_secs(5), receiver.recv()).await.expect("nothing came").expect("the sender is gone")
 }
 
 /// The next thing told that `wanted` picks.
-async fn until<T>(
-    told: &mut UnboundedReceiver<Told>,
-    mut wanted: impl FnMut(Told) -> Option<T>,
-) -> T {
+async fn until<T>(told: &mut UnboundedReceiver<Told>, mut wanted: impl FnMut(Told) -> Option<T>) -> T {
     loop {
         if let Some(found) = wanted(next(told).await) {
             return found;
@@ -171,11 +145,7 @@ async fn the_page_gets_a_snapshot_then_events_and_the_tray_follows() {
     let (events, sent) = mpsc::unbounded_channel();
     let mut calls = serve(next(&mut scene.pipes).await, sent);
     let first = until_call(&mut calls, "state.subscribe").await;
-    assert_eq!(
-        first["topics"],
-        serde_json::json!(["state", "nodes"]),
-        "hidden: no rates, no flows"
-    );
+    assert_eq!(first["topics"], serde_json::json!(["state", "nodes"]), "hidden: no rates, no flows");
     scene.handle.tell(Input::PageOpened);
     let snapshot = until(&mut scene.told, |told| match told {
         Told::Page(Incoming::Attached { snapshot }) => Some(snapshot),
@@ -190,10 +160,7 @@ async fn the_page_gets_a_snapshot_then_events_and_the_tray_follows() {
     })
     .await;
     assert_eq!(title, "Connected through Tokyo");
-    until(&mut scene.told, |told| {
-        matches!(told, Told::Page(Incoming::Event { .. })).then_some(())
-    })
-    .await;
+    until(&mut scene.told, |told| matches!(told, Told::Page(Incoming::Event { .. })).then_some(())).await;
 }
 
 #[tokio::test]
@@ -217,22 +184,12 @@ async fn a_core_that_dies_is_brought_back() {
     scene.handle.tell(Input::PageOpened);
     until_call(&mut calls, "state.subscribe").await;
     drop(events);
-    until(&mut scene.told, |told| {
-        matches!(told, Told::Page(Incoming::Detached { .. })).then_some(())
-    })
-    .await;
+    until(&mut scene.told, |told| matches!(told, Told::Page(Incoming::Detached { .. })).then_some(())).await;
     let (_events, sent) = mpsc::unbounded_channel::<String>();
     let mut calls = serve(next(&mut scene.pipes).await, sent);
     let topics = until_call(&mut calls, "state.subscribe").await;
-    assert_eq!(
-        topics["topics"].as_array().unwrap().len(),
-        6,
-        "the page is still there"
-    );
-    until(&mut scene.told, |told| {
-        matches!(told, Told::Page(Incoming::Attached { .. })).then_some(())
-    })
-    .await;
+    assert_eq!(topics["topics"].as_array().unwrap().len(), 6, "the page is still there");
+    until(&mut scene.told, |told| matches!(told, Told::Page(Incoming::Attached { .. })).then_some(())).await;
 }
 
 #[tokio::test]
@@ -241,12 +198,7 @@ async fn a_link_from_outside_waits_for_the_page() {
     let (_events, sent) = mpsc::unbounded_channel::<String>();
     let mut calls = serve(next(&mut scene.pipes).await, sent);
     until_call(&mut calls, "state.subscribe").await;
-    let arguments = [
-        "culvert",
-        "file:///etc/passwd",
-        "vless://id@example.com:443#A",
-    ]
-    .map(str::to_owned);
+    let arguments = ["culvert", "file:///etc/passwd", "vless://id@example.com:443#A"].map(str::to_owned);
     scene.handle.tell(Input::Opened(arguments.to_vec()));
     until(&mut scene.told, |told| (told == Told::Show).then_some(())).await;
     scene.handle.tell(Input::PageOpened);
@@ -265,31 +217,12 @@ async fn the_tray_connects_and_the_page_calls_only_what_it_may() {
     let mut calls = serve(next(&mut scene.pipes).await, sent);
     until_call(&mut calls, "nodes.list").await;
     events.send(connected_event()).unwrap();
-    until(&mut scene.told, |told| {
-        matches!(told, Told::Tray(view) if view.title.contains("Tokyo")).then_some(())
-    })
-    .await;
+    until(&mut scene.told, |told| matches!(told, Told::Tray(view) if view.title.contains("Tokyo")).then_some(())).await;
     scene.handle.tell(Input::Tray(TrayAction::Toggle));
     until_call(&mut calls, "connection.disconnect").await;
-    scene
-        .handle
-        .tell(Input::Tray(TrayAction::Use(culvert_ipc::types::NodeId(7))));
-    assert_eq!(
-        until_call(&mut calls, "connection.connect").await["node"],
-        7
-    );
-    let refused = scene
-        .handle
-        .call("system.shutdown", Value::Null)
-        .await
-        .unwrap_err();
+    scene.handle.tell(Input::Tray(TrayAction::Use(culvert_ipc::types::NodeId(7))));
+    assert_eq!(until_call(&mut calls, "connection.connect").await["node"], 7);
+    let refused = scene.handle.call("system.shutdown", Value::Null).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::UnknownMethod);
-    assert_eq!(
-        scene
-            .handle
-            .call("nodes.list", serde_json::json!({"offset": 0}))
-            .await
-            .unwrap()["total"],
-        0
-    );
+    assert_eq!(scene.handle.call("nodes.list", serde_json::json!({"offset": 0})).await.unwrap()["total"], 0);
 }
