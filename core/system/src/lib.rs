@@ -12,6 +12,7 @@ pub mod network_changes;
 pub mod process;
 pub mod secrets;
 pub mod system_proxy;
+#[cfg(unix)]
 mod tool;
 
 #[cfg(target_os = "linux")]

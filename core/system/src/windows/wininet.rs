@@ -2,8 +2,8 @@
 
 use std::io;
 
-use windows_sys::Win32::Foundation::{ERROR_BUFFER_TOO_SMALL, ERROR_SUCCESS, GlobalFree};
-use windows_sys::Win32::NetworkManagement::Rras::{RASENTRYNAMEW, RasEnumEntriesW};
+use windows_sys::Win32::Foundation::{ERROR_SUCCESS, GlobalFree};
+use windows_sys::Win32::NetworkManagement::Rras::{ERROR_BUFFER_TOO_SMALL, RASENTRYNAMEW, RasEnumEntriesW};
 use windows_sys::Win32::Networking::WinInet::{
     INTERNET_OPTION_PER_CONNECTION_OPTION, INTERNET_OPTION_PROXY_SETTINGS_CHANGED, INTERNET_OPTION_REFRESH,
     INTERNET_OPTION_SETTINGS_CHANGED, INTERNET_PER_CONN_AUTOCONFIG_URL, INTERNET_PER_CONN_FLAGS,
