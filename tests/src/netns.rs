@@ -139,10 +139,10 @@ impl Network {
     /// It can't be started, or ends before it is ready.
     pub fn spawn_ready(&mut self, side: Side, program: &str, arguments: &[&str]) -> io::Result<u32> {
         let mut command = self.command(side, program);
-        let mut child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let id = child.id();
-        let output = child.stdout.take();
         self.children.push(child);
+        let output = self.children.last_mut().and_then(|child| child.stdout.take());
         let mut line = String::new();
         if let Some(output) = output {
             BufReader::new(output).read_line(&mut line)?;
@@ -160,8 +160,9 @@ impl Network {
     pub fn stop(&mut self, id: u32) -> io::Result<()> {
         if let Some(index) = self.children.iter().position(|child| child.id() == id) {
             let mut child = self.children.swap_remove(index);
-            child.kill()?;
+            let killed = child.kill();
             child.wait()?;
+            killed?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The TUN inbound in network namespaces: applications in the guest, servers on the host, every
 //! flow through the stack. Needs root.
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

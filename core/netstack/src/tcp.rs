@@ -179,7 +179,7 @@ impl Tcp {
 
     /// Lends a contiguous free part of the ring to `put`, which says how many bytes it put there.
     pub(crate) fn write<R>(&mut self, put: impl FnOnce(&mut [u8]) -> (usize, R)) -> Option<R> {
-        self.socket_mut().send(|room| put(room)).ok()
+        self.socket_mut().send(put).ok()
     }
 
     /// Ends the direction to the application (FIN after what was written).

@@ -4,7 +4,10 @@
 mod memory;
 mod relay;
 mod shard;
+mod through;
 mod udp;
+
+pub use through::ThroughOutbound;
 
 use std::future::Future;
 use std::io;

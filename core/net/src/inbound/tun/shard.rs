@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use culvert_netstack::device::Device;
 use culvert_netstack::stack::{Arrivals, FlowId, Limits, Stack};
-use culvert_wire::random::Random;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use super::relay::serve;
 use super::udp::Mappings;
 use super::{OpenQueue, TunDispatch};
+use crate::random::SystemRandom;
 
 /// Packets read before the flows that they touched are served.
 const BATCH: usize = 16;
@@ -36,17 +36,6 @@ impl Shard {
             && let Some(waker) = self.reader.take()
         {
             waker.wake();
-        }
-    }
-}
-
-struct SystemRandom;
-
-impl Random for SystemRandom {
-    fn fill(&mut self, buffer: &mut [u8]) {
-        // Without randomness initial sequence numbers could be guessed; there is no going on.
-        if let Err(error) = getrandom::fill(buffer) {
-            panic!("the system gives no random bytes: {error}");
         }
     }
 }
