@@ -5,6 +5,7 @@
 //! that consumes the answer's header and yields the [`Open`] of what it receives. On a server the
 //! same with the roles turned round.
 
+mod answer;
 mod clear;
 mod read;
 mod write;
@@ -22,6 +23,7 @@ use tokio::net::TcpStream;
 
 use crate::stream::{LendRead, LendWrite, Stream};
 
+pub use answer::Answer;
 pub use clear::Clear;
 use read::Reader;
 use write::Writer;

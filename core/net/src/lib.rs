@@ -2,6 +2,7 @@
 
 pub mod buffer;
 pub mod chunked;
+pub mod clock;
 pub mod datagram;
 pub mod dial;
 pub mod inbound;
@@ -11,5 +12,7 @@ pub mod random;
 pub mod reality_server;
 pub mod relay;
 pub mod resolver;
+pub mod server;
 pub mod stream;
+pub mod stream_datagram;
 pub mod transport;

@@ -2,8 +2,13 @@
 
 pub mod direct;
 pub mod http;
+mod per_target;
+pub mod shadowsocks;
 pub mod socks;
+pub mod trojan;
 pub mod vision;
+pub mod vless;
+pub mod vmess;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +37,14 @@ pub enum Outbound {
     Socks(socks::Socks),
     /// Through an HTTP proxy.
     Http(http::Http),
+    /// Through a VMess server.
+    Vmess(vmess::Vmess),
+    /// Through a VLESS server.
+    Vless(vless::Vless),
+    /// Through a Shadowsocks server.
+    Shadowsocks(shadowsocks::Shadowsocks),
+    /// Through a Trojan server.
+    Trojan(trojan::Trojan),
 }
 
 impl Outbound {
@@ -45,10 +58,10 @@ impl Outbound {
         match &node.protocol {
             Protocol::Socks(options) => socks::Socks::new(server, options).map(Self::Socks),
             Protocol::Http(options) => http::Http::new(server, options).map(Self::Http),
-            Protocol::Vmess(_) => Err("VMess is not supported yet".to_owned()),
-            Protocol::Vless(_) => Err("VLESS is not supported yet".to_owned()),
-            Protocol::Shadowsocks(_) => Err("Shadowsocks is not supported yet".to_owned()),
-            Protocol::Trojan(_) => Err("Trojan is not supported yet".to_owned()),
+            Protocol::Vmess(options) => vmess::Vmess::new(server, options).map(Self::Vmess),
+            Protocol::Vless(options) => vless::Vless::new(server, options).map(Self::Vless),
+            Protocol::Shadowsocks(options) => shadowsocks::Shadowsocks::new(server, options).map(Self::Shadowsocks),
+            Protocol::Trojan(options) => trojan::Trojan::new(server, options).map(Self::Trojan),
             Protocol::Hysteria2(_) => Err("Hysteria 2 is not supported yet".to_owned()),
             Protocol::Tuic(_) => Err("TUIC is not supported yet".to_owned()),
             Protocol::Anytls(_) => Err("AnyTLS is not supported yet".to_owned()),
@@ -61,7 +74,12 @@ impl Outbound {
     pub fn is_direct(&self) -> bool {
         match self {
             Self::Direct | Self::Block => true,
-            Self::Socks(_) | Self::Http(_) => false,
+            Self::Socks(_)
+            | Self::Http(_)
+            | Self::Vmess(_)
+            | Self::Vless(_)
+            | Self::Shadowsocks(_)
+            | Self::Trojan(_) => false,
         }
     }
 
@@ -72,6 +90,10 @@ impl Outbound {
             Self::Block => Err(ConnectError::NotOffered("blocked".to_owned())),
             Self::Socks(socks) => socks.connect(dialer, request).await,
             Self::Http(http) => http.connect(dialer, request).await,
+            Self::Vmess(vmess) => vmess.connect(dialer, request).await,
+            Self::Vless(vless) => vless.connect(dialer, request).await,
+            Self::Shadowsocks(shadowsocks) => shadowsocks.connect(dialer, request).await,
+            Self::Trojan(trojan) => trojan.connect(dialer, request).await,
         }
     }
 
@@ -81,6 +103,10 @@ impl Outbound {
             Self::Direct => Ok(direct::associate(dialer)),
             Self::Block => Err(ConnectError::NotOffered("blocked".to_owned())),
             Self::Socks(socks) => socks.associate(dialer).await,
+            Self::Vmess(vmess) => vmess.associate(dialer).await,
+            Self::Vless(vless) => vless.associate(dialer).await,
+            Self::Shadowsocks(shadowsocks) => shadowsocks.associate(dialer).await,
+            Self::Trojan(trojan) => trojan.associate(dialer).await,
             Self::Http(_) => Err(ConnectError::NotOffered("an HTTP proxy carries no UDP".to_owned())),
         }
     }

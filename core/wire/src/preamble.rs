@@ -17,5 +17,5 @@ pub trait Preamble: Send {
     fn read(&mut self, input: &[u8]) -> Result<Step, OpenError>;
 
     /// What it means when the connection ends before the preamble is complete.
-    fn unanswered(&self) -> OpenError;
+    fn unanswered(&self) -> &'static str;
 }

@@ -178,8 +178,8 @@ impl Preamble for Response {
         Ok(if input.len() < total { Step::NeedMore(total) } else { Step::Done(total) })
     }
 
-    fn unanswered(&self) -> OpenError {
-        OpenError::Unanswered("the server closed the connection without an answer: wrong user id or flow?")
+    fn unanswered(&self) -> &'static str {
+        "the server closed the connection without an answer: wrong user id or flow?"
     }
 }
 
@@ -253,7 +253,7 @@ impl Open for DatagramOpen {
 
     fn ended(&self, left: usize) -> Result<(), OpenError> {
         match (&self.answer, left) {
-            (Some(answer), _) => Err(answer.unanswered()),
+            (Some(answer), _) => Err(OpenError::Unanswered(answer.unanswered())),
             (None, 0) => Ok(()),
             (None, _) => Err(OpenError::Malformed("VLESS: the connection ended inside a datagram")),
         }

@@ -198,10 +198,9 @@ impl Reader {
     fn end_is_clean(&self) -> io::Result<()> {
         match &self.stage {
             Stage::Header(response) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, response.closed_hint())),
-            Stage::Body(_) if self.start < self.end => {
-                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended in the middle of a chunk"))
+            Stage::Body(open) => {
+                open.ended(self.end - self.start).map_err(|error| io::Error::new(io::ErrorKind::UnexpectedEof, error))
             }
-            Stage::Body(_) => Ok(()),
         }
     }
 

@@ -78,8 +78,8 @@ impl Preamble for ResponseHead {
         Ok(Step::Done(total))
     }
 
-    fn unanswered(&self) -> OpenError {
-        OpenError::Unanswered(UNANSWERED)
+    fn unanswered(&self) -> &'static str {
+        UNANSWERED
     }
 }
 
@@ -115,7 +115,7 @@ impl Open for ResponseOpen {
 
     fn ended(&self, left: usize) -> Result<(), OpenError> {
         match &self.head {
-            Some(head) => Err(head.unanswered()),
+            Some(head) => Err(OpenError::Unanswered(head.unanswered())),
             None => self.body.ended(left),
         }
     }
