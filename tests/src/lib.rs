@@ -5,3 +5,6 @@ pub mod netns;
 #[cfg(target_os = "linux")]
 pub mod tun_relay;
 pub mod xray;
+pub mod exercise;
+pub mod peer;
+pub mod target;

@@ -19,6 +19,9 @@ use crate::datagram::{Datagram, DatagramFlow};
 use crate::dial::Dialer;
 use crate::random::SystemRandom;
 
+/// Payload that goes into the request itself, bytes; the rest follows in chunks.
+const FIRST: usize = 8 << 10;
+
 /// A Shadowsocks server and our keys.
 #[derive(Clone)]
 pub struct Shadowsocks(Arc<Inner>);
@@ -50,12 +53,16 @@ impl Shadowsocks {
         let mut trace = Trace::start();
         let socket = dialer.connect(&inner.server, &mut trace).await?;
         let mut head = Vec::new();
-        let (seal, open) =
-            inner.client.start(&request.destination, &request.first_payload, &clock(), &mut SystemRandom, &mut head);
+        let (first, rest) = request.first_payload.split_at(request.first_payload.len().min(FIRST));
+        let (seal, open) = inner.client.start(&request.destination, first, &clock(), &mut SystemRandom, &mut head);
         let answer = NoHeader::new(Box::new(open));
         let mut stream = ChunkedStream::new(socket, Box::new(seal), Box::new(answer)).with_prefix(head);
-        if !request.first_payload.is_empty() {
-            stream.flush().await.map_err(|e| ConnectError::io(&inner.server, Phase::Protocol, e))?;
+        if !first.is_empty() {
+            let sent = async {
+                stream.write_all(rest).await?;
+                stream.flush().await
+            };
+            sent.await.map_err(|e| ConnectError::io(&inner.server, Phase::Protocol, e))?;
         }
         Ok(Connected { stream: Box::new(stream), trace })
     }
