@@ -48,7 +48,7 @@ impl Options {
     pub fn new(public_key: &[u8], short_id: &str, mldsa65_key: Option<Vec<u8>>) -> Result<Self, OptionError> {
         let public_key = public_key.try_into().map_err(|_| OptionError::PublicKey)?;
         let digits = short_id.as_bytes();
-        if digits.len() > 16 || digits.len() % 2 != 0 {
+        if digits.len() > 16 || !digits.len().is_multiple_of(2) {
             return Err(OptionError::ShortId);
         }
         let mut id = [0; 8];

@@ -164,7 +164,7 @@ impl ServerHandshake {
         expected.extend_from_slice(client_finished.as_slice());
         Ok(Self {
             suite,
-            reading: Keys::new(suite, secrets.client.clone())?,
+            reading: Keys::new(suite, secrets.client)?,
             expected,
             application: application_traffic(suite, &schedule.master(), hash.as_ref()),
             output,
@@ -215,7 +215,7 @@ impl ServerHandshake {
                 answer.clone(),
                 record::MAX_PLAINTEXT,
             ),
-            RecordOpen::new(Keys::new(self.suite, self.application.client.clone())?, answer, None),
+            RecordOpen::new(Keys::new(self.suite, self.application.client)?, answer, None),
         ))
     }
 }

@@ -175,7 +175,7 @@ impl Handshake {
     }
 
     fn receive_record(&mut self, input: &mut [u8]) -> Result<Progress, TlsError> {
-        let (kind, length) = match record::header(input).map_err(open_error)? {
+        let (kind, length) = match record::header(input).map_err(|error| open_error(&error))? {
             Ok(header) => header,
             Err(needed) => return Ok(Progress::NeedMore(needed)),
         };
@@ -195,7 +195,7 @@ impl Handshake {
                 }
                 return Ok(Progress::Consumed(consumed));
             }
-            (Some(keys), record::APPLICATION_DATA) => keys.open(record).map_err(open_error)?,
+            (Some(keys), record::APPLICATION_DATA) => keys.open(record).map_err(|error| open_error(&error))?,
             // A server that fails before it has our keys can only send its alert in the open.
             (_, record::ALERT) | (None, record::HANDSHAKE) => (kind, HEADER..consumed),
             _ => return Err(TlsError::Illegal("a record of a kind that is not due")),
@@ -260,7 +260,7 @@ impl Handshake {
                 answer_update.clone(),
                 self.size_limit,
             ),
-            open: RecordOpen::new(Keys::new(self.suite, secrets.server.clone())?, answer_update, tickets),
+            open: RecordOpen::new(Keys::new(self.suite, secrets.server)?, answer_update, tickets),
             alpn: self.alpn,
             suite: self.suite,
             group: self.group,
@@ -287,7 +287,7 @@ pub(crate) fn plain_record(out: &mut Vec<u8>, kind: u8, version: u16, content: &
     }
 }
 
-fn open_error(error: OpenError) -> TlsError {
+fn open_error(error: &OpenError) -> TlsError {
     match error {
         OpenError::Authentication(what) => TlsError::Integrity(what),
         OpenError::Malformed(what) | OpenError::Unanswered(what) => TlsError::Malformed(what),
