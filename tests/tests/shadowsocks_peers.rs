@@ -1,5 +1,7 @@
 //! Shadowsocks against shadowsocks-libev and shadowsocks-rust, both ways round.
 
+#![expect(clippy::unwrap_used, reason = "a test's own helpers may fail the test")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! VLESS (without an encryption of its own) against v2ray, both ways round.
 
+#![expect(clippy::unwrap_used, reason = "a test's own helpers may fail the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
