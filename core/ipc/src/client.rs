@@ -116,7 +116,9 @@ async fn read<R: AsyncRead + Unpin>(reader: R, waiting: Waiting, events: mpsc::S
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while matches!(read_frame(&mut reader, &mut line, MAX_FRAME_BYTES + 1024).await, Ok(true)) {
-        let Ok(incoming) = serde_json::from_slice::<Incoming>(&line) else { break };
+        let Ok(incoming) = serde_json::from_slice::<Incoming>(&line) else {
+            break;
+        };
         if let Some(id) = incoming.id {
             let sender =
                 waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|all| all.remove(&id));

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::types::{
-    ConnectionRow, ConnectionStatus, DemoStatus, LogLine, NodeId, NodeRow, Settings, TestProgress, TestResult,
-    Traffic,
+    ConnectionRow, ConnectionStatus, DemoStatus, LogLine, NodeId, NodeRow, Settings, TestProgress, TestResult, Traffic,
 };
 
 /// What a subscriber may ask to hear of.

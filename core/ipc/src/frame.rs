@@ -13,11 +13,7 @@ pub const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 /// # Errors
 /// The stream's errors; `InvalidData` for a frame above `limit`; `UnexpectedEof` for an end
 /// within a frame.
-pub async fn read_frame<R: AsyncBufRead + Unpin>(
-    reader: &mut R,
-    line: &mut Vec<u8>,
-    limit: usize,
-) -> io::Result<bool> {
+pub async fn read_frame<R: AsyncBufRead + Unpin>(reader: &mut R, line: &mut Vec<u8>, limit: usize) -> io::Result<bool> {
     line.clear();
     loop {
         let available = reader.fill_buf().await?;

@@ -113,12 +113,7 @@ impl Publisher {
     /// A new subscriber that hears of nothing yet. It is forgotten when dropped.
     pub fn subscribe(&self) -> Arc<Outbox> {
         let outbox = Arc::new(Outbox {
-            queue: Mutex::new(Queue {
-                topics: Vec::new(),
-                events: VecDeque::new(),
-                last_seq: 0,
-                closed: false,
-            }),
+            queue: Mutex::new(Queue { topics: Vec::new(), events: VecDeque::new(), last_seq: 0, closed: false }),
             filled: Notify::new(),
         });
         self.lock().push(Arc::downgrade(&outbox));

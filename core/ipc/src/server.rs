@@ -64,7 +64,9 @@ where
 
 async fn send_events<W: AsyncWrite + Unpin>(outbox: Arc<Outbox>, writer: Arc<Mutex<W>>) {
     while let Some(event) = outbox.next().await {
-        let Ok(text) = serde_json::to_vec(&Notification::new(&event)) else { continue };
+        let Ok(text) = serde_json::to_vec(&Notification::new(&event)) else {
+            continue;
+        };
         if send(&writer, text).await.is_err() {
             break;
         }
@@ -114,7 +116,9 @@ where
             }
             continue;
         }
-        let Ok(permit) = Arc::clone(&calls).acquire_owned().await else { break };
+        let Ok(permit) = Arc::clone(&calls).acquire_owned().await else {
+            break;
+        };
         let (core, writer) = (Arc::clone(&core), Arc::clone(writer));
         tokio::spawn(async move {
             let outcome = dispatch(&*core, &request.method, request.params).await;

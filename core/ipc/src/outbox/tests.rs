@@ -1,8 +1,7 @@
 use super::*;
 use crate::event::{LogsDelta, NodesDelta, TestResults};
 use crate::types::{
-    ConnectionPhase, ConnectionStatus, LogLine, NodeId, Problem, ReasonCode, TestKind, TestOutcome, TestResult,
-    Traffic,
+    ConnectionPhase, ConnectionStatus, LogLine, NodeId, Problem, ReasonCode, TestKind, TestOutcome, TestResult, Traffic,
 };
 
 fn everything() -> Vec<Topic> {

@@ -69,7 +69,9 @@ impl Listener {
             match stream.peer_cred() {
                 Ok(peer) if may_connect(peer.uid(), self.user) => return Ok(stream),
                 Ok(peer) => tracing::warn!("user {} tried to connect to the core and was refused", peer.uid()),
-                Err(error) => tracing::warn!("a connection without a known user was refused: {error}"),
+                Err(error) => {
+                    tracing::warn!("a connection without a known user was refused: {error}")
+                }
             }
         }
     }
@@ -94,10 +96,7 @@ pub async fn connect(path: &Path) -> io::Result<Peer> {
     if stream.peer_cred()?.uid() == user {
         Ok(stream)
     } else {
-        Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{} belongs to another user", path.display()),
-        ))
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} belongs to another user", path.display())))
     }
 }
 
@@ -110,7 +109,12 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
         || matches!(
             rustix::io::Errno::from_io_error(error),
-            Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE | rustix::io::Errno::NOBUFS | rustix::io::Errno::NOMEM)
+            Some(
+                rustix::io::Errno::MFILE
+                    | rustix::io::Errno::NFILE
+                    | rustix::io::Errno::NOBUFS
+                    | rustix::io::Errno::NOMEM
+            )
         )
 }
 

@@ -58,6 +58,10 @@ wire! {
         pub rows: Vec<ImportRow>,
         /// Rows by status: ready, duplicate, unsupported, broken.
         pub counts: ImportCounts,
+        /// What a server said in place of nodes: a page's title, an error's message.
+        pub message: Option<String>,
+        /// The text is nothing but the address of a subscription.
+        pub is_subscription_url: bool,
     }
 
     /// Rows by status.

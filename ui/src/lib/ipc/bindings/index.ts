@@ -389,7 +389,15 @@ rows: Array<ImportRow>,
 /**
  * Rows by status: ready, duplicate, unsupported, broken.
  */
-counts: ImportCounts, };
+counts: ImportCounts, 
+/**
+ * What a server said in place of nodes: a page's title, an error's message.
+ */
+message: string | null, 
+/**
+ * The text is nothing but the address of a subscription.
+ */
+is_subscription_url: boolean, };
 
 /**
  * Text to look at.
