@@ -355,7 +355,7 @@ impl<C: Connector, S: Shell> Controller<C, S> {
             | Event::Logs(_) => {}
         }
         if self.page {
-            self.shell.tell_page(Incoming::Event { event });
+            self.shell.tell_page(Incoming::Event { event: Box::new(event) });
         }
     }
 

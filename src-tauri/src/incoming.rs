@@ -16,7 +16,7 @@ pub enum Incoming {
     /// Something changed.
     Event {
         /// What.
-        event: Event,
+        event: Box<Event>,
     },
     /// The core is gone; the shell tries to bring it back.
     Detached {

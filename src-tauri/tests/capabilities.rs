@@ -1,5 +1,7 @@
 //! What the window may do is a short list, and it stays one.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use serde_json::Value;
 
 const COMMANDS: [&str; 7] =

@@ -77,6 +77,15 @@ describe("the main path", () => {
     await page.close();
   });
 
+  it("the chart is drawn anew as rates come in", async () => {
+    if (!fixture) return;
+    const { page } = await openApp(fixture, "state=connected&lang=en");
+    const drawn = () => page.evaluate(() => document.querySelector<HTMLCanvasElement>(".chart canvas")?.toDataURL());
+    const before = await drawn();
+    await expect.poll(drawn, { timeout: 10_000 }).not.toBe(before);
+    await page.close();
+  });
+
   it("a language and a theme change at once", async () => {
     if (!fixture) return;
     const { page } = await openApp(fixture, "state=off&lang=en&theme=light&still");

@@ -12,7 +12,7 @@ use crate::attach::AttachError;
 enum Told {
     Show,
     Close,
-    Page(Incoming),
+    Page(Box<Incoming>),
     Tray(TrayView),
     Exit,
 }
@@ -27,7 +27,7 @@ impl Shell for MockShell {
         self.0.send(Told::Close).unwrap();
     }
     fn tell_page(&self, message: Incoming) {
-        self.0.send(Told::Page(message)).unwrap();
+        self.0.send(Told::Page(Box::new(message))).unwrap();
     }
     fn draw_tray(&self, view: &TrayView) {
         self.0.send(Told::Tray(view.clone())).unwrap();
@@ -147,20 +147,23 @@ async fn the_page_gets_a_snapshot_then_events_and_the_tray_follows() {
     let first = until_call(&mut calls, "state.subscribe").await;
     assert_eq!(first["topics"], serde_json::json!(["state", "nodes"]), "hidden: no rates, no flows");
     scene.handle.tell(Input::PageOpened);
-    let snapshot = until(&mut scene.told, |told| match told {
-        Told::Page(Incoming::Attached { snapshot }) => Some(snapshot),
-        _ => None,
+    let snapshot = until(&mut scene.told, |told| {
+        let Told::Page(message) = told else { return None };
+        if let Incoming::Attached { snapshot } = *message { Some(snapshot) } else { None }
     })
     .await;
     assert_eq!(snapshot.core_version, "1.2.3");
     events.send(connected_event()).unwrap();
-    let title = until(&mut scene.told, |told| match told {
-        Told::Tray(view) if view.title.contains("Tokyo") => Some(view.title),
-        _ => None,
+    let title = until(&mut scene.told, |told| {
+        let Told::Tray(view) = told else { return None };
+        view.title.contains("Tokyo").then_some(view.title)
     })
     .await;
     assert_eq!(title, "Connected through Tokyo");
-    until(&mut scene.told, |told| matches!(told, Told::Page(Incoming::Event { .. })).then_some(())).await;
+    until(&mut scene.told, |told| {
+        matches!(told, Told::Page(message) if matches!(*message, Incoming::Event { .. })).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -184,12 +187,18 @@ async fn a_core_that_dies_is_brought_back() {
     scene.handle.tell(Input::PageOpened);
     until_call(&mut calls, "state.subscribe").await;
     drop(events);
-    until(&mut scene.told, |told| matches!(told, Told::Page(Incoming::Detached { .. })).then_some(())).await;
+    until(&mut scene.told, |told| {
+        matches!(told, Told::Page(message) if matches!(*message, Incoming::Detached { .. })).then_some(())
+    })
+    .await;
     let (_events, sent) = mpsc::unbounded_channel::<String>();
     let mut calls = serve(next(&mut scene.pipes).await, sent);
     let topics = until_call(&mut calls, "state.subscribe").await;
     assert_eq!(topics["topics"].as_array().unwrap().len(), 6, "the page is still there");
-    until(&mut scene.told, |told| matches!(told, Told::Page(Incoming::Attached { .. })).then_some(())).await;
+    until(&mut scene.told, |told| {
+        matches!(told, Told::Page(message) if matches!(*message, Incoming::Attached { .. })).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -202,9 +211,9 @@ async fn a_link_from_outside_waits_for_the_page() {
     scene.handle.tell(Input::Opened(arguments.to_vec()));
     until(&mut scene.told, |told| (told == Told::Show).then_some(())).await;
     scene.handle.tell(Input::PageOpened);
-    let text = until(&mut scene.told, |told| match told {
-        Told::Page(Incoming::Import { text }) => Some(text),
-        _ => None,
+    let text = until(&mut scene.told, |told| {
+        let Told::Page(message) = told else { return None };
+        if let Incoming::Import { text } = *message { Some(text) } else { None }
     })
     .await;
     assert_eq!(text, "vless://id@example.com:443#A");

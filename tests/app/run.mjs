@@ -1,8 +1,9 @@
 // The real window through WebDriver: import the demo server's links, test, connect, fetch through
 // the proxy, disconnect, quit. Screenshots go to artefacts/app.
 //
-//   node tests/app/main-path.mjs APP CORE      (defaults: target/debug/culvert, target/debug/culvert-core)
+//   CULVERT_APP=target/debug/culvert CULVERT_CORE=target/debug/culvert-core node tests/app/run.mjs
 //
+// (those are the defaults; the app must be built with the feature custom-protocol.)
 // Runs itself under a virtual display and a session bus of its own; needs WebKitWebDriver, xvfb-run
 // and dbus-run-session, and skips without them unless CULVERT_REQUIRE_PEERS=1.
 import { spawn, spawnSync } from "node:child_process";
@@ -14,13 +15,14 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
-const [app = "target/debug/culvert", core = "target/debug/culvert-core"] = process.argv.slice(2);
+const app = resolve(root, process.env.CULVERT_APP ?? "target/debug/culvert");
+const core = resolve(root, process.env.CULVERT_CORE ?? "target/debug/culvert-core");
 const shots = process.env.CULVERT_ARTEFACTS ?? join(root, "artefacts/app");
 const LIMIT_MS = 30_000;
 
 if (process.env.CULVERT_APP_TEST !== "inside") {
   const missing = ["WebKitWebDriver", "xvfb-run", "dbus-run-session"].filter((tool) => spawnSync("which", [tool]).status !== 0);
-  for (const file of [app, core]) if (!existsSync(resolve(root, file))) missing.push(file);
+  for (const file of [app, core]) if (!existsSync(file)) missing.push(file);
   if (missing.length > 0) {
     console.log(`skipped: ${missing.join(", ")} not found`);
     process.exit(process.env.CULVERT_REQUIRE_PEERS === "1" ? 1 : 0);
@@ -33,12 +35,13 @@ if (process.env.CULVERT_APP_TEST !== "inside") {
     XDG_RUNTIME_DIR: join(home, "run"),
     LANG: process.env.LANG ?? "C.UTF-8",
     CULVERT_APP_TEST: "inside",
-    CULVERT_CORE: resolve(root, core),
+    CULVERT_APP: app,
+    CULVERT_CORE: core,
     CULVERT_ARTEFACTS: shots,
     TAURI_AUTOMATION: "true",
     TAURI_WEBVIEW_AUTOMATION: "true",
   };
-  const inner = ["-a", "-s", "-screen 0 1280x860x24", "dbus-run-session", "--", process.execPath, fileURLToPath(import.meta.url), app, core];
+  const inner = ["-a", "-s", "-screen 0 1280x860x24", "dbus-run-session", "--", process.execPath, fileURLToPath(import.meta.url)];
   const { status } = spawnSync("xvfb-run", inner, { env, stdio: "inherit", cwd: root });
   rmSync(home, { recursive: true, force: true });
   process.exit(status ?? 1);
@@ -115,7 +118,7 @@ try {
   await until("the driver", () => fetch(`${base}/status`).then((answer) => answer.ok, () => false));
   const started = Date.now();
   ({ sessionId: session } = await send("POST", "/session", {
-    capabilities: { alwaysMatch: { "webkitgtk:browserOptions": { binary: resolve(root, app), args: [] } } },
+    capabilities: { alwaysMatch: { "webkitgtk:browserOptions": { binary: app, args: [] } } },
   }));
   await until("the first page", () => has("Paste a link to begin"));
   console.log(`first page after ${Date.now() - started} ms (driver's start included)`);
