@@ -44,5 +44,5 @@ export function mockPreview(text: string, nodes: Iterable<NodeRow>): ImportPrevi
   });
   const counts = { ready: 0, duplicate: 0, unsupported: 0, broken: 0 };
   for (const row of rows) counts[row.status] += 1;
-  return { format: "share links", rows, counts };
+  return { format: "share links", rows, counts, message: null, is_subscription_url: false };
 }
