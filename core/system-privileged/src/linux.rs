@@ -1,3 +1,11 @@
 //! Linux.
 
+pub mod firewall;
+mod journal;
+mod netlink;
+pub mod protect;
+mod routing;
 pub mod tun;
+pub mod tunnel;
+
+pub use routing::Prefix;

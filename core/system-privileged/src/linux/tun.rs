@@ -93,15 +93,11 @@ impl TunDevice {
                 Ok(rustix::fs::open("/dev/net/tun", flags, Mode::empty())?)
             })?;
             let mut request = InterfaceRequest::new(&name)?;
-            step(
-                &name,
-                "creating the device (this needs CAP_NET_ADMIN)",
-                || request.attach(queue.as_fd(), multi_queue),
-            )?;
-            name = request.name();
-            step(&name, "setting its header size", || {
-                request::set_header_size(queue.as_fd())
+            step(&name, "creating the device (this needs CAP_NET_ADMIN)", || {
+                request.attach(queue.as_fd(), multi_queue)
             })?;
+            name = request.name();
+            step(&name, "setting its header size", || request::set_header_size(queue.as_fd()))?;
             let granted = match offloads {
                 None => grant(queue.as_fd()),
                 Some(known) => {
@@ -113,30 +109,19 @@ impl TunDevice {
             };
             offloads = Some(granted);
             if let Some(owner) = options.owner {
-                step(&name, "setting its owner", || {
-                    request::set_owner(queue.as_fd(), owner)
-                })?;
+                step(&name, "setting its owner", || request::set_owner(queue.as_fd(), owner))?;
             }
             queues.push(queue);
         }
         let offloads = offloads.ok_or(TunError::Option("it needs at least one queue"))?;
         let index = set_up(&name, options)?;
-        Ok(Self {
-            name,
-            index,
-            mtu: options.mtu,
-            queues,
-            offloads,
-        })
+        Ok(Self { name, index, mtu: options.mtu, queues, offloads })
     }
 }
 
 fn check(options: &TunOptions) -> Result<(), TunError> {
-    if options.name.is_empty() || options.name.len() > 15 || options.name.contains(['/', '\0', ' '])
-    {
-        return Err(TunError::Option(
-            "its name must have 1 to 15 bytes without spaces or slashes",
-        ));
+    if options.name.is_empty() || options.name.len() > 15 || options.name.contains(['/', '\0', ' ']) {
+        return Err(TunError::Option("its name must have 1 to 15 bytes without spaces or slashes"));
     }
     if options.mtu < 1280 {
         return Err(TunError::Option("IPv6 needs an MTU of 1280 or more"));
@@ -149,41 +134,21 @@ fn check(options: &TunOptions) -> Result<(), TunError> {
         IpAddr::V6(_) => *prefix <= 128,
     };
     if !options.addresses.iter().all(fits) {
-        return Err(TunError::Option(
-            "a prefix length is larger than its address",
-        ));
+        return Err(TunError::Option("a prefix length is larger than its address"));
     }
     Ok(())
 }
 
 /// Asks for all offloads, then for fewer.
 fn grant(queue: std::os::fd::BorrowedFd<'_>) -> TunOffloads {
-    let all = TunOffloads {
-        checksum: true,
-        tcp_segmentation: true,
-        udp_segmentation: true,
-    };
+    let all = TunOffloads { checksum: true, tcp_segmentation: true, udp_segmentation: true };
     let steps = [
         all,
-        TunOffloads {
-            udp_segmentation: false,
-            ..all
-        },
-        TunOffloads {
-            udp_segmentation: false,
-            tcp_segmentation: false,
-            ..all
-        },
+        TunOffloads { udp_segmentation: false, ..all },
+        TunOffloads { udp_segmentation: false, tcp_segmentation: false, ..all },
     ];
-    let none = TunOffloads {
-        checksum: false,
-        tcp_segmentation: false,
-        udp_segmentation: false,
-    };
-    steps
-        .into_iter()
-        .find(|offloads| request::set_offloads(queue, *offloads).is_ok())
-        .unwrap_or(none)
+    let none = TunOffloads { checksum: false, tcp_segmentation: false, udp_segmentation: false };
+    steps.into_iter().find(|offloads| request::set_offloads(queue, *offloads).is_ok()).unwrap_or(none)
 }
 
 fn set_up(name: &str, options: &TunOptions) -> Result<u32, TunError> {
@@ -194,36 +159,22 @@ fn set_up(name: &str, options: &TunOptions) -> Result<u32, TunError> {
     })?;
     let request = InterfaceRequest::new(name)?;
     let index = step(name, "asking for its index", || control.index(&request))?;
-    step(name, "setting its MTU", || {
-        control.set_mtu(&request, i32::from(options.mtu))
-    })?;
-    step(name, "setting its queue length", || {
-        control.set_queue_length(&request, QUEUE_LENGTH)
-    })?;
+    step(name, "setting its MTU", || control.set_mtu(&request, i32::from(options.mtu)))?;
+    step(name, "setting its queue length", || control.set_queue_length(&request, QUEUE_LENGTH))?;
     for (address, prefix) in &options.addresses {
         match address {
-            IpAddr::V4(address) => step(name, "setting its IPv4 address", || {
-                control.add_v4(&request, *address, *prefix)
-            })?,
-            IpAddr::V6(address) => step(name, "setting its IPv6 address", || {
-                control.add_v6(index, *address, *prefix)
-            })?,
+            IpAddr::V4(address) => {
+                step(name, "setting its IPv4 address", || control.add_v4(&request, *address, *prefix))?
+            }
+            IpAddr::V6(address) => step(name, "setting its IPv6 address", || control.add_v6(index, *address, *prefix))?,
         }
     }
     step(name, "bringing it up", || control.bring_up(&request))?;
     Ok(index)
 }
 
-fn step<T>(
-    name: &str,
-    step: &'static str,
-    act: impl FnOnce() -> io::Result<T>,
-) -> Result<T, TunError> {
-    act().map_err(|source| TunError::Step {
-        name: name.to_owned(),
-        step,
-        source,
-    })
+fn step<T>(name: &str, step: &'static str, act: impl FnOnce() -> io::Result<T>) -> Result<T, TunError> {
+    act().map_err(|source| TunError::Step { name: name.to_owned(), step, source })
 }
 
 /// A device's name as the kernel takes it.

@@ -42,8 +42,7 @@ impl InterfaceRequest {
     /// The name, as the kernel completed it.
     pub(super) fn name(&self) -> String {
         let bytes = self.0.ifr_name.iter().map(|byte| *byte as u8);
-        String::from_utf8_lossy(&bytes.take_while(|byte| *byte != 0).collect::<Vec<_>>())
-            .into_owned()
+        String::from_utf8_lossy(&bytes.take_while(|byte| *byte != 0).collect::<Vec<_>>()).into_owned()
     }
 
     /// Creates the device, or adds a queue to it.
@@ -128,11 +127,7 @@ impl Control {
         self.call(libc::SIOCSIFMTU, &mut request)
     }
 
-    pub(super) fn set_queue_length(
-        &self,
-        interface: &InterfaceRequest,
-        length: i32,
-    ) -> io::Result<()> {
+    pub(super) fn set_queue_length(&self, interface: &InterfaceRequest, length: i32) -> io::Result<()> {
         let mut request = interface.0;
         // The kernel takes the queue length from the integer at the start of the union, where the
         // metric lies too.
@@ -150,12 +145,7 @@ impl Control {
     }
 
     /// Sets the interface's first IPv4 address (a further call replaces it).
-    pub(super) fn add_v4(
-        &self,
-        interface: &InterfaceRequest,
-        address: Ipv4Addr,
-        prefix: u8,
-    ) -> io::Result<()> {
+    pub(super) fn add_v4(&self, interface: &InterfaceRequest, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         let mut request = interface.0;
         request.ifr_ifru.ifru_addr = socket_address(address);
         self.call(libc::SIOCSIFADDR, &mut request)?;
@@ -166,10 +156,7 @@ impl Control {
 
     pub(super) fn add_v6(&self, index: u32, address: Ipv6Addr, prefix: u8) -> io::Result<()> {
         let Some(socket) = &self.v6 else {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this system has no IPv6",
-            ));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no IPv6"));
         };
         let request = AddressRequest6 {
             address: address.octets(),
@@ -177,13 +164,7 @@ impl Control {
             index: i32::try_from(index).map_err(io::Error::other)?,
         };
         // SAFETY: on an IPv6 socket SIOCSIFADDR reads one in6_ifreq, whose layout this type has.
-        check(unsafe {
-            libc::ioctl(
-                socket.as_fd().as_raw_fd(),
-                libc::SIOCSIFADDR,
-                &raw const request,
-            )
-        })
+        check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFADDR, &raw const request) })
     }
 }
 
@@ -192,16 +173,9 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     for (place, byte) in data[2..6].iter_mut().zip(address.octets()) {
         *place = byte as libc::c_char;
     }
-    libc::sockaddr {
-        sa_family: libc::AF_INET as libc::sa_family_t,
-        sa_data: data,
-    }
+    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
