@@ -1,5 +1,7 @@
 //! Linux.
 
+pub mod channel;
+pub mod client;
 pub mod firewall;
 mod journal;
 mod netlink;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 
-use socket2::SockRef;
+use socket2::{Domain, SockRef};
 
 use super::netlink::Netlink;
 use super::routing;
@@ -40,10 +40,14 @@ pub fn protect(socket: &impl AsFd, mark: u32, target: IpAddr) -> io::Result<()> 
     socket.bind_device(Some(name.as_bytes()))
 }
 
-/// Marks a socket, and does nothing else: what the helper does for its caller.
+/// Marks an internet socket, and does nothing else: what the helper does for its caller.
 ///
 /// # Errors
-/// No CAP_NET_ADMIN, or the descriptor is not a socket.
+/// No CAP_NET_ADMIN, or the descriptor is not an internet socket.
 pub fn mark(socket: &impl AsFd, mark: u32) -> io::Result<()> {
-    SockRef::from(socket).set_mark(mark)
+    let socket = SockRef::from(socket);
+    if ![Domain::IPV4, Domain::IPV6].contains(&socket.domain()?) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an internet socket"));
+    }
+    socket.set_mark(mark)
 }

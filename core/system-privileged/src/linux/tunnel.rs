@@ -127,7 +127,7 @@ impl Tunnel {
         loosen_reverse_path(&mut ledger)?;
         let names_guarded = guard_names(plan, &mut ledger)?;
         for rule in rules(plan, &families) {
-            ledger.write(Change::Rule(rule.bytes().to_vec()))?;
+            ledger.write(&Change::Rule(rule.bytes().to_vec()))?;
             step("adding a rule", rule.add(&mut ledger.netlink))?;
         }
         if let Some(address) = plan.resolver {
@@ -204,7 +204,7 @@ fn make_device(plan: &TunnelPlan, ledger: &mut Ledger) -> Result<TunDevice, Tunn
     if interfaces.iter().any(|(_, name)| *name == plan.device.name) {
         return Err(TunnelError::Plan("a network interface with the name of its device is there already"));
     }
-    ledger.write(Change::Device(plan.device.name.clone()))?;
+    ledger.write(&Change::Device(plan.device.name.clone()))?;
     let mut options = plan.device.clone();
     // IPv6 may have to be enabled on the device first.
     options.addresses.retain(|(address, _)| address.is_ipv4());
@@ -277,12 +277,16 @@ fn loosen_reverse_path(ledger: &mut Ledger) -> Result<(), TunnelError> {
     if !strict || before.trim() == "2" {
         return Ok(());
     }
-    ledger.write(Change::Setting { path: path.to_owned(), before: before.trim().to_owned(), after: "2".to_owned() })?;
+    ledger.write(&Change::Setting {
+        path: path.to_owned(),
+        before: before.trim().to_owned(),
+        after: "2".to_owned(),
+    })?;
     step("loosening the reverse-path filter", fs::write(path, "2"))
 }
 
 fn guard_names(plan: &TunnelPlan, ledger: &mut Ledger) -> Result<bool, TunnelError> {
-    ledger.write(Change::Firewall(firewall::NAMES.to_owned()))?;
+    ledger.write(&Change::Firewall(firewall::NAMES.to_owned()))?;
     match firewall::guard_names(&plan.device.name, plan.mark) {
         Ok(()) => Ok(true),
         Err(error) => {
@@ -296,7 +300,7 @@ fn point_resolver(address: IpAddr, ledger: &mut Ledger) -> Result<(), TunnelErro
     let file = ledger.places.resolver.clone();
     let planned = step("reading the resolver's file", resolver::plan(&file, address))?;
     let Some(change) = planned else { return Ok(()) };
-    ledger.write(change.clone())?;
+    ledger.write(&change)?;
     step("writing the resolver's file", resolver::apply(&file, &change))
 }
 
@@ -324,8 +328,8 @@ impl Ledger {
         TunnelError::Journal { folder: self.places.journal.clone(), source }
     }
 
-    fn write(&mut self, change: Change) -> Result<(), TunnelError> {
-        self.journal.write(&change).map_err(|source| self.journal_error(source))
+    fn write(&mut self, change: &Change) -> Result<(), TunnelError> {
+        self.journal.write(change).map_err(|source| self.journal_error(source))
     }
 
     /// Undoes everything that the journal lists, newest first, and forgets it when all went well.
