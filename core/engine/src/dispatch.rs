@@ -40,10 +40,10 @@ impl Dispatcher {
 
     async fn serve_stream(self, flow: Flow, client: Client) {
         let entry = self.flows.open(flow.destination.clone(), flow.network, None);
-        let choice = self.router.choose(&flow.destination);
+        let choice = self.router.choose(&flow.destination, flow.network, &flow.inbound);
         entry.decided(choice.rule, choice.node);
         let Some(leave) = choice.leave else {
-            let error = ConnectError::NotOffered("no node is in use".to_owned());
+            let error = ConnectError::NotOffered(format!("blocked by the rule {}, or no node is in use", choice.rule));
             entry.failed(of_connect(&error));
             let _ = client.refuse(&error).await;
             return;
@@ -64,8 +64,9 @@ impl Dispatch for Dispatcher {
     fn dispatch_datagrams(&self, flow: Flow, client: BoxDatagramFlow) -> Dispatching {
         let (router, flows) = (Arc::clone(&self.router), Arc::clone(&self.flows));
         Box::pin(async move {
+            let inbound = flow.inbound;
             let entry = flows.open(flow.destination, flow.network, None);
-            let serve = datagrams::serve(&entry, &router, client);
+            let serve = datagrams::serve(&entry, &router, &inbound, client);
             tokio::select! {
                 () = entry.closed() => {}
                 () = serve => {}

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use culvert_ipc::types::{Mode, NodeRef};
-use culvert_wire::address::Destination;
+use culvert_net::random::SystemRandom;
+use culvert_wire::address::{Destination, Network};
+use culvert_wire::random::Random;
 use parking_lot::RwLock;
 
 use crate::leave::{Leave, Way};
-use crate::rules::{Decision, decide};
+use crate::rules::{Decision, Rules};
 
 /// What was chosen for a flow.
 #[derive(Clone)]
@@ -16,13 +18,14 @@ pub struct Choice {
     pub rule: &'static str,
     /// The node; none when the flow goes out directly.
     pub node: Option<NodeRef>,
-    /// The way; none when a node is needed and there is none.
+    /// The way; none when the flow is blocked, or a node is needed and there is none.
     pub leave: Option<Arc<dyn Leave>>,
 }
 
 /// Chooses the way of each new flow. Flows that are open keep theirs when the node changes.
 pub struct Router {
     direct: Arc<dyn Leave>,
+    rules: Rules,
     current: RwLock<Current>,
 }
 
@@ -34,7 +37,8 @@ struct Current {
 impl Router {
     /// A router that has no node yet.
     pub fn new(direct: Arc<dyn Leave>, mode: Mode) -> Self {
-        Self { direct, current: RwLock::new(Current { mode, way: None }) }
+        let seed = u64::from_ne_bytes(SystemRandom.array());
+        Self { direct, rules: Rules::built_in(seed), current: RwLock::new(Current { mode, way: None }) }
     }
 
     /// Sends new flows through `way`.
@@ -47,11 +51,12 @@ impl Router {
         self.current.write().mode = mode;
     }
 
-    /// The way for a flow to `destination`.
-    pub fn choose(&self, destination: &Destination) -> Choice {
+    /// The way for a flow to `destination` that came in by `inbound`.
+    pub fn choose(&self, destination: &Destination, network: Network, inbound: &str) -> Choice {
         let current = self.current.read();
-        match decide(current.mode, destination) {
+        match self.rules.decide(current.mode, destination, network, inbound) {
             Decision::Direct { rule } => Choice { rule, node: None, leave: Some(Arc::clone(&self.direct)) },
+            Decision::Block { rule } => Choice { rule, node: None, leave: None },
             Decision::Node { rule } => Choice {
                 rule,
                 node: current.way.as_ref().and_then(|way| way.node.clone()),

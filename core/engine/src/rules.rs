@@ -1,7 +1,9 @@
-//! Which way a flow goes: by the mode, and for the mode "rule" by what is built in.
+//! Which way a flow goes: by the mode, and for the mode "rule" by rules.
 
 use culvert_ipc::types::Mode;
-use culvert_wire::address::{Destination, Host};
+use culvert_route::data::NoData;
+use culvert_route::{Condition, Facts, Matcher, Outcome, Rule, Target, normalise_name};
+use culvert_wire::address::{Destination, Host, Network};
 
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,47 +18,68 @@ pub enum Decision {
         /// The rule's name.
         rule: &'static str,
     },
+    /// Nowhere.
+    Block {
+        /// The rule's name.
+        rule: &'static str,
+    },
 }
 
-/// Decides for a flow to `destination`.
-pub fn decide(mode: Mode, destination: &Destination) -> Decision {
-    match mode {
-        Mode::Global => Decision::Node { rule: "global" },
-        Mode::Direct => Decision::Direct { rule: "direct" },
-        Mode::Rule if is_private(&destination.host) => Decision::Direct { rule: "private" },
-        Mode::Rule => Decision::Node { rule: "final" },
+/// Names that no public resolver knows.
+const PRIVATE_NAMES: [&str; 5] = ["localhost", "local", "lan", "internal", "home.arpa"];
+
+/// Rules, compiled, with the name that each is shown by.
+pub struct Rules {
+    matcher: Matcher,
+    names: Vec<&'static str>,
+}
+
+impl Rules {
+    /// This computer, its own network and names without a public resolver go out directly; all
+    /// else goes through the node. `seed` is a random number a process.
+    pub fn built_in(seed: u64) -> Self {
+        let suffix = |name: &str| Condition::DomainSuffix(name.to_owned());
+        let names = PRIVATE_NAMES.iter().copied().map(suffix).collect();
+        let rules = [
+            ("private", Rule::new(Condition::PrivateAddress, Target::Direct)),
+            ("private", Rule::new(Condition::Or(names), Target::Direct)),
+            ("final", Rule::new(Condition::Any, Target::Proxy)),
+        ];
+        let (names, rules): (Vec<_>, Vec<_>) = rules.into_iter().unzip();
+        let (matcher, warnings) = Matcher::compile(&rules, &NoData, seed);
+        for warning in warnings {
+            tracing::warn!("rule {}: {}", warning.rule, warning.reason);
+        }
+        Self { matcher, names }
     }
-}
 
-/// This computer, its own network, and names that no public resolver knows.
-fn is_private(host: &Host) -> bool {
-    match host {
-        Host::Ip(address) => match address.to_canonical() {
-            std::net::IpAddr::V4(v4) => {
-                let [a, b, ..] = v4.octets();
-                v4.is_private()
-                    || v4.is_loopback()
-                    || v4.is_link_local()
-                    || v4.is_multicast()
-                    || v4.is_broadcast()
-                    || a == 0
-                    // Carrier-grade NAT.
-                    || (a == 100 && (64..128).contains(&b))
+    /// Decides for a flow to `destination`.
+    pub fn decide(&self, mode: Mode, destination: &Destination, network: Network, inbound: &str) -> Decision {
+        match mode {
+            Mode::Global => Decision::Node { rule: "global" },
+            Mode::Direct => Decision::Direct { rule: "direct" },
+            Mode::Rule => self.by_rules(destination, network, inbound),
+        }
+    }
+
+    fn by_rules(&self, destination: &Destination, network: Network, inbound: &str) -> Decision {
+        let name;
+        let facts = match &destination.host {
+            Host::Ip(address) => Facts::of_address(*address, destination.port),
+            Host::Name(written) => {
+                name = normalise_name(written);
+                Facts::of_name(&name, destination.port)
             }
-            std::net::IpAddr::V6(v6) => {
-                v6.is_loopback()
-                    || v6.is_unspecified()
-                    || v6.is_multicast()
-                    || v6.is_unique_local()
-                    || v6.is_unicast_link_local()
-            }
-        },
-        Host::Name(name) => {
-            let name = name.trim_end_matches('.').to_ascii_lowercase();
-            name == "localhost"
-                || [".localhost", ".local", ".lan", ".internal", ".home.arpa"]
-                    .iter()
-                    .any(|suffix| name.ends_with(suffix))
+        };
+        // Names are resolved behind the node, so a rule never asks for their address here.
+        let outcome = self.matcher.decide_after_resolve(&Facts { network, inbound, ..facts });
+        let Outcome::Decided(decision) = outcome else { return Decision::Node { rule: "final" } };
+        let rule = self.names.get(decision.rule).copied().unwrap_or("final");
+        match decision.target {
+            // There are no groups yet: a name stands for the node in use.
+            Target::Proxy | Target::Named(_) => Decision::Node { rule },
+            Target::Direct => Decision::Direct { rule },
+            Target::Block(_) => Decision::Block { rule },
         }
     }
 }
@@ -65,8 +88,9 @@ fn is_private(host: &Host) -> bool {
 mod tests {
     use super::*;
 
-    fn rule_of(host: &str) -> Decision {
-        decide(Mode::Rule, &Destination::new(Host::parse(host).unwrap(), 443))
+    fn decide(mode: Mode, host: &str) -> Decision {
+        let target = Destination::new(Host::parse(host).unwrap(), 443);
+        Rules::built_in(7).decide(mode, &target, Network::Tcp, "mixed")
     }
 
     #[test]
@@ -81,17 +105,16 @@ mod tests {
             "printer.LOCAL.",
             "localhost",
         ] {
-            assert_eq!(rule_of(host), Decision::Direct { rule: "private" }, "{host}");
+            assert_eq!(decide(Mode::Rule, host), Decision::Direct { rule: "private" }, "{host}");
         }
-        for host in ["192.0.2.1", "100.128.0.1", "2001:db8::1", "example.com", "notlocalhost", "local"] {
-            assert_eq!(rule_of(host), Decision::Node { rule: "final" }, "{host}");
+        for host in ["192.0.2.1", "100.128.0.1", "2001:db8::1", "example.com", "notlocalhost", "mylan"] {
+            assert_eq!(decide(Mode::Rule, host), Decision::Node { rule: "final" }, "{host}");
         }
     }
 
     #[test]
     fn modes_need_no_rules() {
-        let target = Destination::new(Host::parse("127.0.0.1").unwrap(), 1);
-        assert_eq!(decide(Mode::Global, &target), Decision::Node { rule: "global" });
-        assert_eq!(decide(Mode::Direct, &target), Decision::Direct { rule: "direct" });
+        assert_eq!(decide(Mode::Global, "127.0.0.1"), Decision::Node { rule: "global" });
+        assert_eq!(decide(Mode::Direct, "example.com"), Decision::Direct { rule: "direct" });
     }
 }

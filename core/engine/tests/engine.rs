@@ -1,5 +1,7 @@
 //! The engine over a net that dials targets itself: connecting, switching, testing, undoing.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by them")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

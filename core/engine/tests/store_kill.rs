@@ -1,6 +1,7 @@
 //! The store outlives a kill -9 at any moment: it opens, and nothing that was said to be kept is
 //! lost.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by them")]
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Write};

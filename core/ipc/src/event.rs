@@ -28,6 +28,7 @@ pub enum Topic {
 /// Something that changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", content = "data")]
+#[expect(clippy::large_enum_variant, reason = "a few dozen lie in a queue; boxes would show in every match")]
 pub enum Event {
     /// Events were lost since the reader was too slow: take a new snapshot.
     #[serde(rename = "state.resnapshot")]

@@ -7,7 +7,7 @@ use culvert_system::guard::{self, GuardOutcome};
 
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match guard::run(arguments) {
-        Ok(GuardOutcome::Failed { .. }) => ExitCode::from(1),
+        Ok(GuardOutcome::Failed) => ExitCode::from(1),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             crate::output::note(&format!("culvert-core guard: {error}"));

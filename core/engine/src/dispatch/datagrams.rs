@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use culvert_ipc::types::NodeId;
 use culvert_net::datagram::{BoxDatagramFlow, Datagram};
+use culvert_wire::address::Network;
 use tokio::time::Instant;
 
 use crate::flows::OpenFlow;
@@ -44,6 +45,7 @@ enum LegState {
 struct Association<'a> {
     entry: &'a OpenFlow,
     router: &'a Router,
+    inbound: &'a str,
     client: BoxDatagramFlow,
     legs: Vec<Leg>,
     /// From the application, before a way is chosen.
@@ -61,10 +63,11 @@ enum Step {
 }
 
 /// Serves the association until the application's side ends or nothing passes for too long.
-pub(super) async fn serve(entry: &OpenFlow, router: &Router, client: BoxDatagramFlow) {
+pub(super) async fn serve(entry: &OpenFlow, router: &Router, inbound: &str, client: BoxDatagramFlow) {
     let mut association = Association {
         entry,
         router,
+        inbound,
         client,
         legs: Vec::new(),
         incoming: VecDeque::new(),
@@ -135,7 +138,7 @@ impl Association<'_> {
     /// Gives the incoming datagrams to their legs; answers with the way that must be opened first.
     fn sort(&mut self) -> Option<Choice> {
         while let Some(datagram) = self.incoming.front() {
-            let choice = self.router.choose(&datagram.peer);
+            let choice = self.router.choose(&datagram.peer, Network::Udp, self.inbound);
             let node = choice.node.as_ref().map(|node| node.id);
             let leg = self.legs.iter_mut().find(|leg| leg.node == node);
             let Some(leg) = leg else { return Some(choice) };
@@ -164,7 +167,9 @@ impl Association<'_> {
             let sent = poll_leg_send(flow, cx, &mut leg.waiting, self.entry);
             let received = match flow.poll_receive(cx, &mut self.received, BATCH) {
                 Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                other => other.map_ok(|_| ()),
+                Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                Poll::Pending => Poll::Pending,
             };
             for result in [sent, received] {
                 match result {

@@ -75,7 +75,7 @@ impl Store {
         let transaction = connection.transaction()?;
         let nothing_sealed =
             !transaction.query_row("SELECT EXISTS (SELECT 1 FROM nodes)", [], |row| row.get::<_, bool>(0))?;
-        let mut next: u32 = transaction
+        let first: u32 = transaction
             .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'nodes'", [], |row| row.get(0))
             .optional()?
             .unwrap_or(0)
@@ -84,9 +84,7 @@ impl Store {
             transaction.query_row("SELECT coalesce(max(position), 0) FROM nodes", [], |row| row.get(0))?;
         let added_ms = now_ms();
         let mut ids = Vec::with_capacity(nodes.len());
-        for new in nodes {
-            let id = next;
-            next += 1;
+        for (id, new) in (first..).zip(nodes) {
             position += 1;
             let sealed = self.seal_node(id, &new.node, nothing_sealed)?;
             let summary = Summary::of(&new.node);
