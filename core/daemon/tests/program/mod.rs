@@ -1,5 +1,6 @@
 //! The built program, started and ended by tests.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by them")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
