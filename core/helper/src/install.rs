@@ -111,7 +111,10 @@ pub(crate) fn install(user: u32) -> Outcome {
     }
     let own = at("/proc/self/exe", fs::read("/proc/self/exe"))?;
     replace(BINARY, &own, 0o755)?;
-    let mut users = users().unwrap_or_default();
+    let mut users = match users() {
+        Err(CommandError::NoUsers) => Vec::new(),
+        other => other?,
+    };
     if !users.contains(&user) {
         users.push(user);
     }

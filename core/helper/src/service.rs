@@ -72,13 +72,16 @@ fn listen(settings: &Settings) -> io::Result<Listener> {
     let listener = Listener::bind(&settings.socket)?;
     // One user: the socket is his. Several: everyone can reach it, and the check of who it is
     // decides, as it does for the one.
-    let mode = if let [user] = settings.users.as_slice() {
-        std::os::unix::fs::chown(&settings.socket, Some(*user), None)?;
-        0o600
-    } else {
-        0o666
+    // The mode comes first: a socket of someone else's takes a further capability to change.
+    let one = match settings.users.as_slice() {
+        [user] => Some(*user),
+        _ => None,
     };
+    let mode = if one.is_some() { 0o600 } else { 0o666 };
     std::fs::set_permissions(&settings.socket, std::fs::Permissions::from_mode(mode))?;
+    if let Some(user) = one {
+        std::os::unix::fs::chown(&settings.socket, Some(user), None)?;
+    }
     Ok(listener)
 }
 

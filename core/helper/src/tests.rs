@@ -77,7 +77,7 @@ impl Drop for Running {
     }
 }
 
-fn start(part: &str, folder: &Path, user: Option<u32>) -> Running {
+fn command(part: &str, folder: &Path, user: Option<u32>) -> Command {
     let mut command = Command::new(folder.join("program"));
     command
         .args(["--exact", &format!("tests::{part}")])
@@ -87,7 +87,11 @@ fn start(part: &str, folder: &Path, user: Option<u32>) -> Running {
     if let Some(user) = user {
         command.uid(user).gid(user);
     }
-    Running(command.spawn().unwrap())
+    command
+}
+
+fn start(part: &str, folder: &Path, user: Option<u32>) -> Running {
+    Running(command(part, folder, user).spawn().unwrap())
 }
 
 fn wait_for(what: &str, limit: Duration, mut there: impl FnMut() -> bool) {
@@ -235,6 +239,47 @@ fn another_user_is_refused() {
             Err(HelperError::Unreachable(_)) => {}
             other => panic!("{other:?}"),
         }
+    });
+}
+
+/// Not a test by itself: tries to attach a queue of its own, its standard input, to the helper's
+/// device.
+#[test]
+fn attaching_process() {
+    let Some(folder) = folder_of_this_process() else {
+        return;
+    };
+    // An ifreq: the name, then flags (TUN, no packet information, virtio-net header, multi-queue).
+    let mut request = [0_u8; 40];
+    request[..4].copy_from_slice(b"cvh0");
+    request[16..18].copy_from_slice(&0x5101_u16.to_ne_bytes());
+    // SAFETY: TUNSETIFF reads and writes one ifreq, which has these 40 bytes.
+    let attached = unsafe {
+        let attach = rustix::ioctl::Updater::<0x4004_54ca, [u8; 40]>::new(&mut request);
+        rustix::ioctl::ioctl(std::io::stdin(), attach)
+    };
+    let user = rustix::process::geteuid().as_raw();
+    let unfinished = folder.join(format!("attached.{user}.new"));
+    fs::write(&unfinished, attached.is_ok().to_string()).unwrap();
+    fs::rename(unfinished, folder.join(format!("attached.{user}"))).unwrap();
+}
+
+#[test]
+fn nobody_else_attaches_a_queue_to_the_device() {
+    alone(|folder| {
+        let _helper = start_helper(folder);
+        let _caller = start_caller(folder);
+        let attached = |user: u32| {
+            let queue = fs::File::options().read(true).write(true).open("/dev/net/tun").unwrap();
+            let mut command = command("attaching_process", folder, Some(user));
+            let _process = Running(command.stdin(queue).spawn().unwrap());
+            let outcome = folder.join(format!("attached.{user}"));
+            wait_for("the outcome", LIMIT, || outcome.exists());
+            fs::read_to_string(outcome).unwrap()
+        };
+        assert_eq!(attached(CALLER - 1), "false");
+        // The owner may: it is the owner's mark that keeps the stranger out.
+        assert_eq!(attached(CALLER), "true");
     });
 }
 
