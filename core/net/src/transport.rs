@@ -95,7 +95,7 @@ pub async fn over(
 }
 
 /// The name that TLS asks for: as configured, else the transport's host, else the address.
-fn server_name(server: &Destination, transport: &Transport, tls: &Tls) -> Host {
+pub(crate) fn server_name(server: &Destination, transport: &Transport, tls: &Tls) -> Host {
     let configured = tls.sni.as_deref().filter(|s| !s.is_empty());
     let host = match transport {
         Transport::Ws { host, .. } | Transport::Httpupgrade { host, .. } | Transport::Xhttp { host, .. } => {

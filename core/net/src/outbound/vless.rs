@@ -1,4 +1,4 @@
-//! Through a VLESS server, without an encryption of its own.
+//! Through a VLESS server, without an encryption of its own: plainly, or with the flow Vision.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use culvert_wire::vless::{Command, DatagramOpen, DatagramSeal, Response, put_req
 use tokio::io::AsyncWriteExt;
 
 use super::per_target::PerTarget;
+use super::vision::{self, Flow};
 use super::{Associated, ConnectError, ConnectRequest, Connected, Phase, Trace};
 use crate::chunked::{Answer, ChunkedStream, Clear};
 use crate::datagram::BoxDatagramFlow;
@@ -27,6 +28,7 @@ struct Inner {
     user: [u8; 16],
     transport: Transport,
     tls: Tls,
+    flow: Option<Flow>,
 }
 
 impl Vless {
@@ -35,17 +37,31 @@ impl Vless {
         if !matches!(options.encryption.as_str(), "" | "none") {
             return Err("VLESS encryption is not supported yet".to_owned());
         }
-        if let Some(flow) = options.flow.as_deref().filter(|flow| !flow.is_empty()) {
-            return Err(format!("the flow {flow} is not supported yet"));
-        }
+        let flow = Flow::parse(options.flow.as_deref())?;
         let user = parse_user_id(options.user.uuid.expose()).map_err(|e| e.to_string())?;
         transport::check(&options.transport, &options.tls)?;
-        Ok(Self(Arc::new(Inner { server, user, transport: options.transport.clone(), tls: options.tls.clone() })))
+        if flow.is_some() {
+            vision::check(&options.tls)?;
+            if !matches!(options.transport, Transport::Tcp { .. }) {
+                return Err("the flow xtls-rprx-vision needs the transport TCP".to_owned());
+            }
+        }
+        Ok(Self(Arc::new(Inner {
+            server,
+            user,
+            transport: options.transport.clone(),
+            tls: options.tls.clone(),
+            flow,
+        })))
     }
 
     /// A stream to the target.
     pub async fn connect(&self, dialer: &Dialer, request: ConnectRequest) -> Result<Connected, ConnectError> {
         let mut trace = Trace::start();
+        if self.0.flow.is_some() {
+            let stream = self.0.start_vision(dialer, &request, &mut trace).await?;
+            return Ok(Connected { stream: Box::new(stream), trace });
+        }
         let (stream, head) = self.0.start(dialer, &request.destination, Command::Tcp, &mut trace).await?;
         let answer = Answer::new(Response, Box::new(Clear));
         let mut stream = ChunkedStream::new(stream, Box::new(Clear), Box::new(answer)).with_prefix(head);
@@ -56,9 +72,15 @@ impl Vless {
         Ok(Connected { stream: Box::new(stream), trace })
     }
 
-    /// A UDP association: one VLESS stream a target.
+    /// A UDP association: one VLESS stream a target. Not with Vision, in which servers take UDP only
+    /// as XUDP.
     #[expect(clippy::unused_async, reason = "all outbounds associate alike")]
     pub async fn associate(&self, dialer: &Dialer) -> Result<Associated, ConnectError> {
+        if self.0.flow.is_some() {
+            return Err(ConnectError::NotOffered(
+                "UDP is not carried through a VLESS server with the flow xtls-rprx-vision yet".to_owned(),
+            ));
+        }
         let (inner, dialer) = (self.0.clone(), dialer.clone());
         let flow = PerTarget::new(Box::new(move |target| {
             let (inner, dialer) = (inner.clone(), dialer.clone());
@@ -86,5 +108,19 @@ impl Inner {
         let mut head = Vec::new();
         put_request(&self.user, "", command, target, &mut head);
         Ok((stream, head))
+    }
+
+    async fn start_vision(
+        &self,
+        dialer: &Dialer,
+        request: &ConnectRequest,
+        trace: &mut Trace,
+    ) -> Result<ChunkedStream<BoxStream>, ConnectError> {
+        let socket = dialer.connect(&self.server, trace).await?;
+        let name = transport::server_name(&self.server, &self.transport, &self.tls);
+        let mut head = Vec::new();
+        put_request(&self.user, vision::FLOW, Command::Tcp, &request.destination, &mut head);
+        let opening = (self.user, head, &*request.first_payload);
+        vision::over(dialer, Box::new(socket), &self.server, &name, &self.tls, opening, trace).await
     }
 }
