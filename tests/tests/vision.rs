@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use culvert_net::chunked::ChunkedStream;
 use culvert_net::dial::Dialer;
-use culvert_net::outbound::{ConnectError, Trace, vision};
+use culvert_net::outbound::{ConnectError, ConnectRequest, Outbound, Trace, vision};
 use culvert_net::reality_server::RealityServer;
 use culvert_net::stream::{BoxStream, Stream};
 use culvert_profile::node::{Reality, Secret, Tls};
@@ -307,4 +307,54 @@ async fn xrays_client_and_our_server() {
         .unwrap();
     assert!(status.success(), "{status}");
     assert!(std::fs::read(&out).unwrap() == data);
+}
+
+/// The outbound of a share link, as people paste it.
+fn pasted(server: SocketAddr, flow: &str, short_id: &str) -> Outbound {
+    let key = URL_SAFE_NO_PAD.encode(public_key());
+    let link = format!(
+        "vless://{}@{server}?encryption=none&type=tcp&security=reality&sni={NAME}&flow={flow}\
+         &pbk={key}&sid={short_id}&fp=chrome&spx=%2F#REALITY",
+        user_text()
+    );
+    let node = culvert_profile::parse_link(&link).unwrap();
+    assert_eq!(node.unsupported, None);
+    Outbound::from_node(&node).unwrap()
+}
+
+/// Bytes go both ways through the share link's outbound; UDP is refused in plain words.
+async fn pasted_link_works(server: SocketAddr) {
+    let target = echo().await;
+    for flow in [vision::FLOW, "xtls-rprx-vision-udp443"] {
+        let outbound = pasted(server, flow, "1234");
+        for first in [&b""[..], b"hello"] {
+            let request = ConnectRequest { destination: target.into(), first_payload: first.into() };
+            let connected = outbound.connect(&Dialer::default(), request).await.unwrap();
+            round_trip(connected.stream, first, bytes(1 << 20, 7)).await;
+        }
+        let Err(ConnectError::NotOffered(told)) = outbound.associate(&Dialer::default()).await else {
+            panic!("UDP was offered");
+        };
+        assert!(told.contains("UDP is not carried"), "{told}");
+    }
+    let request = ConnectRequest { destination: target.into(), first_payload: b"secret"[..].into() };
+    let Err(error) = pasted(server, vision::FLOW, "99").connect(&Dialer::default(), request).await else {
+        panic!("a wrong short id was accepted")
+    };
+    assert!(error.to_string().contains("wrong public key, short id"), "{error}");
+}
+
+#[tokio::test]
+async fn a_share_link_reaches_our_server() {
+    let (_site, site) = xray::openssl_server(NAME, &[]).unwrap();
+    pasted_link_works(own_server(site).await).await;
+}
+
+#[tokio::test]
+async fn a_share_link_reaches_xray() {
+    let Some(binary) = xray::binary() else { return };
+    let (_site, site) = xray::openssl_server(NAME, &[]).unwrap();
+    let address = xray::free_address().unwrap();
+    let _xray = xray::start(&binary, &server(address, vision::FLOW, reality_settings(site)), address).unwrap();
+    pasted_link_works(address).await;
 }

@@ -6,7 +6,7 @@ use crate::node::{Node, Protocol, Shadowsocks, Transport, Vless};
 use crate::text::shown;
 
 const VMESS: &[&str] = &["auto", "none", "zero", "aes-128-gcm", "chacha20-poly1305"];
-const FLOWS: &[&str] = &["xtls-rprx-vision", "xtls-rprx-vision-udp443"];
+const FLOWS: &[&str] = &["none", "xtls-rprx-vision", "xtls-rprx-vision-udp443"];
 const SHADOWSOCKS: &[&str] = &[
     "none",
     "aes-128-gcm",

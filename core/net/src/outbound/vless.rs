@@ -46,13 +46,7 @@ impl Vless {
                 return Err("the flow xtls-rprx-vision needs the transport TCP".to_owned());
             }
         }
-        Ok(Self(Arc::new(Inner {
-            server,
-            user,
-            transport: options.transport.clone(),
-            tls: options.tls.clone(),
-            flow,
-        })))
+        Ok(Self(Arc::new(Inner { server, user, transport: options.transport.clone(), tls: options.tls.clone(), flow })))
     }
 
     /// A stream to the target.

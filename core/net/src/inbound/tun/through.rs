@@ -47,17 +47,12 @@ impl TunDispatch for ThroughOutbound {
         let request = ConnectRequest { destination: Destination::from(destination), first_payload };
         let Connected { stream, .. } = self.outbound.connect(&self.dialer, request).await?;
         // These wait for the target's or the proxy's answer; other protocols give none.
-        let target_reached =
-            matches!(*self.outbound, Outbound::Direct | Outbound::Socks(_) | Outbound::Http(_));
+        let target_reached = matches!(*self.outbound, Outbound::Direct | Outbound::Socks(_) | Outbound::Http(_));
         let observer = Box::new(Counting { counters: self.counters.clone() });
         Ok(Outlet { stream, target_reached, observer })
     }
 
-    async fn associate(
-        &self,
-        _: SocketAddr,
-        _: SocketAddr,
-    ) -> Result<Associated, ConnectError> {
+    async fn associate(&self, _: SocketAddr, _: SocketAddr) -> Result<Associated, ConnectError> {
         self.outbound.associate(&self.dialer).await
     }
 }
