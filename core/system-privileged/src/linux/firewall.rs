@@ -66,9 +66,9 @@ impl KillSwitch {
     /// Takes it away; none that is set is no error. This is the emergency release too.
     ///
     /// # Errors
-    /// No CAP_NET_ADMIN, or a kernel without nf_tables.
+    /// No CAP_NET_ADMIN.
     pub fn release() -> io::Result<()> {
-        rules::delete(&mut Netlink::netfilter()?, KILL_SWITCH)
+        remove(KILL_SWITCH)
     }
 
     /// What it does now, where `device` is the tunnel's.
@@ -76,7 +76,8 @@ impl KillSwitch {
     /// # Errors
     /// The kernel can't be asked.
     pub fn state(device: &str) -> io::Result<KillSwitchState> {
-        if !rules::exists(&mut Netlink::netfilter()?, KILL_SWITCH)? {
+        let set = Netlink::netfilter().and_then(|mut netlink| rules::exists(&mut netlink, KILL_SWITCH));
+        if !without_nf_tables(set, false)? {
             return Ok(KillSwitchState::Off);
         }
         let tunnel = interfaces(&mut Netlink::route()?)?.iter().any(|(_, name)| name == device);
@@ -110,5 +111,16 @@ pub(super) fn guard_names(device: &str, mark: u32) -> io::Result<()> {
 
 /// Takes a table away; one that is gone already is no error.
 pub(super) fn remove(table: &str) -> io::Result<()> {
-    rules::delete(&mut Netlink::netfilter()?, table)
+    let removed = Netlink::netfilter().and_then(|mut netlink| rules::delete(&mut netlink, table));
+    without_nf_tables(removed, ())
+}
+
+/// A kernel without nf_tables has no table either.
+fn without_nf_tables<T>(result: io::Result<T>, none: T) -> io::Result<T> {
+    match result {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::EOPNOTSUPP | libc::EINVAL)) => {
+            Ok(none)
+        }
+        other => other,
+    }
 }

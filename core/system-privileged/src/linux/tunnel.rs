@@ -371,11 +371,7 @@ impl Ledger {
                 Err(error) => Err(error),
             },
             Change::Resolver { .. } => resolver::undo(&self.places.resolver, change),
-            Change::Firewall(table) => match firewall::remove(table) {
-                // A kernel without nf_tables never had the table.
-                Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
-                other => other,
-            },
+            Change::Firewall(table) => firewall::remove(table),
         }
     }
 }

@@ -156,6 +156,30 @@ fn protected_sockets_get_their_answers_under_every_reverse_path_filter() {
 }
 
 #[test]
+fn without_privileges_a_protected_socket_is_bound_to_its_link() {
+    alone(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let places = machine(folder.path());
+        let far_end = FarEnd::new();
+        let tunnel = Tunnel::open(&plan("cvt0"), &places).unwrap();
+        // This thread, and no other, is an ordinary user's for a while.
+        let (root, nobody) = (rustix::process::Uid::ROOT, rustix::process::Uid::from_raw(65534));
+        rustix::thread::set_thread_res_uid(nobody, nobody, root).unwrap();
+        let device = |socket: &UdpSocket| socket2::SockRef::from(socket).device().unwrap();
+        let socket = protected();
+        assert_eq!(device(&socket).as_deref(), Some(&b"link0"[..]));
+        assert!(far_end.answers(&socket));
+        for on_link in ["192.0.2.1", "127.0.0.1"] {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            protect(&socket, 0x6375, on_link.parse().unwrap()).unwrap();
+            assert_eq!(device(&socket), None, "{on_link}");
+        }
+        rustix::thread::set_thread_res_uid(root, root, root).unwrap();
+        tunnel.close().unwrap();
+    });
+}
+
+#[test]
 fn the_armed_kill_switch_leaks_nothing_with_and_without_a_tunnel() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
