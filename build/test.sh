@@ -46,9 +46,15 @@ interface() { (cd ui && npm ci --no-audit --no-fund --silent && npm run --silent
 
 interface_pages() { (cd ui && npm run --silent test:ui); }
 
-app() { cargo clippy --quiet -p culvert-app --all-targets -- -D warnings && cargo test -p culvert-app && cargo build -p culvert-app --features custom-protocol; }
+# The web view's tree is large and none of it is on a fast path: built without optimisation, apart.
+app_cargo() { cargo "$1" -p culvert-app --config 'profile.dev.package."*".opt-level=0' --target-dir "$target/app" "${@:2}"; }
 
-app_window() { CULVERT_APP="$target/debug/culvert" CULVERT_CORE="$target/debug/culvert-core" node tests/app/run.mjs; }
+app() { app_cargo build --features custom-protocol && app_cargo test --features custom-protocol; }
+
+app_window() {
+    CULVERT_APP="$target/app/debug/culvert" CULVERT_CORE="$target/debug/culvert-core" \
+        node tests/app/run.mjs
+}
 
 windows() { build/cross.sh setup && build/cross.sh windows; }
 

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+#[cfg(target_os = "linux")]
+use crate::commands::bench::BenchArguments;
+
 /// Culvert's core: a proxy client for the command line, and the service behind the app.
 #[derive(Debug, Parser)]
 #[command(name = "culvert-core", version, about, max_term_width = 100)]
@@ -30,6 +33,9 @@ pub(crate) enum Command {
     Probe(ProbeArguments),
     /// Run a demo server on this computer and print its share links.
     Demo(DemoArguments),
+    /// Compare our client with the peers' own clients over loopback.
+    #[cfg(target_os = "linux")]
+    Bench(BenchArguments),
 }
 
 #[derive(Debug, Args)]
@@ -40,7 +46,7 @@ pub(crate) struct ParseArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// A share link, or a file with one; the first node that can be used is taken.
+    /// A share link, or a file with one (the first node that can be used is taken), or the word direct.
     pub(crate) node: String,
     /// Address and port of the local proxy (SOCKS and HTTP).
     #[arg(long, default_value = "127.0.0.1:2080")]

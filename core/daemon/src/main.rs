@@ -41,6 +41,10 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
     if let Command::Parse(arguments) = command {
         return commands::parse::run(&arguments, json);
     }
+    #[cfg(target_os = "linux")]
+    if let Command::Bench(arguments) = &command {
+        return commands::bench::run(arguments, json);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(if matches!(command, Command::Demo(_) | Command::Probe(_)) { 2 } else { 1 })
         .max_blocking_threads(16)
@@ -55,6 +59,8 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
             Command::Ctl(arguments) => commands::ctl::run(arguments, json).await,
             Command::Probe(arguments) => commands::probe::run(arguments, json).await,
             Command::Demo(arguments) => commands::demo::run(arguments, json).await,
+            #[cfg(target_os = "linux")]
+            Command::Bench(arguments) => commands::bench::run(&arguments, json),
         }
     });
     // A thread that waits for the desktop must not hold the end up.

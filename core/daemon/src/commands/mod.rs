@@ -1,5 +1,7 @@
 //! The commands, one a file.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod bench;
 pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod guard;

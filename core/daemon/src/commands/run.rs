@@ -18,23 +18,11 @@ use crate::{input, logging, output};
 
 pub(crate) async fn run(arguments: RunArguments, json: bool) -> anyhow::Result<bool> {
     logging::start(None, "warn");
-    let nodes = input::nodes(&arguments.node)?;
     let net = RealNet::default();
-    let mut refused = None;
-    let found = nodes.iter().find_map(|node| match net.through(node) {
-        Ok(leave) => Some((node, leave)),
-        Err(problem) => {
-            refused.get_or_insert(problem.message);
-            None
-        }
-    });
-    let Some((node, leave)) = found else {
-        anyhow::bail!("the node can't be used: {}", refused.unwrap_or_default());
-    };
-    let name = shown(node);
+    let (name, way) = way(&arguments.node, &net)?;
     let mode = if arguments.global { Mode::Global } else { Mode::Rule };
     let router = Arc::new(Router::new(net.direct(), mode));
-    router.set_way(Some(Way { node: Some(NodeRef { id: NodeId(1), name: name.clone() }), leave }));
+    router.set_way(Some(way));
     let plan = PortPlan { address: arguments.mixed, only_my_programs: !arguments.any_user };
     let port = net
         .open_port(plan, router, Arc::new(FlowTable::default()))
@@ -68,4 +56,25 @@ pub(crate) async fn run(arguments: RunArguments, json: bool) -> anyhow::Result<b
     }
     drop(port);
     Ok(true)
+}
+
+/// The way that `wanted` names: the word `direct`, or the first usable node of a link or file.
+fn way(wanted: &str, net: &RealNet) -> anyhow::Result<(String, Way)> {
+    if wanted == "direct" {
+        return Ok((wanted.to_owned(), Way { node: None, leave: net.direct() }));
+    }
+    let mut refused = None;
+    for node in &input::nodes(wanted)? {
+        match net.through(node) {
+            Ok(leave) => {
+                let name = shown(node);
+                let way = Way { node: Some(NodeRef { id: NodeId(1), name: name.clone() }), leave };
+                return Ok((name, way));
+            }
+            Err(problem) => {
+                refused.get_or_insert(problem.message);
+            }
+        }
+    }
+    anyhow::bail!("the node can't be used: {}", refused.unwrap_or_default())
 }
