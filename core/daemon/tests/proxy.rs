@@ -1,6 +1,7 @@
 //! The whole way: a demo server, a local proxy in front of it, and curl as its user.
 
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by them, and says why it is skipped")]
 
 mod program;
 

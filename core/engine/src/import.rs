@@ -116,11 +116,9 @@ mod tests {
     #[test]
     fn lines_are_told_apart() {
         let present = vec![StoredNode { id: NodeId(7), node: culvert_profile::parse_link(LINK).unwrap() }];
-        let text = format!(
-            "trojan://secret@example.com:443#Other%20name\ntrojan://other@example.com:443#Two\n\
-             trojan://other@example.com:443#Three\nvmess://!!!\n"
-        );
-        let previewed = preview(&text, &present);
+        let text = "trojan://secret@example.com:443#Other%20name\ntrojan://other@example.com:443#Two\n\
+             trojan://other@example.com:443#Three\nvmess://!!!\n";
+        let previewed = preview(text, &present);
         let statuses: Vec<ImportStatus> = previewed.preview.rows.iter().map(|row| row.status).collect();
         assert_eq!(
             statuses,

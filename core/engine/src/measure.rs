@@ -42,6 +42,15 @@ pub struct SpeedPlan {
     pub connect_limit: Duration,
 }
 
+/// Reads the system's certificates, which the first TLS handshake needs, so that no node's figure
+/// holds the time for it. Does nothing the second time.
+pub async fn warm_up() {
+    let read = tokio::task::spawn_blocking(culvert_net::transport::tls::system_roots);
+    if let Err(error) = read.await {
+        tracing::warn!("the system's certificates can't be read: {error}");
+    }
+}
+
 /// Measures latency: the phases of one request, then warm round trips on the same connection.
 pub async fn latency(plan: &LatencyPlan, leave: &dyn Leave) -> TestOutcome {
     let mut phases = Vec::new();

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::leave::Leave;
-use crate::measure::{LatencyPlan, SpeedPlan, latency, speed};
+use crate::measure::{LatencyPlan, SpeedPlan, latency, speed, warm_up};
 use crate::store::{Store, now_ms};
 
 /// Runs under way at once.
@@ -139,6 +139,7 @@ impl Shared {
         concurrency: u16,
         cancel: CancellationToken,
     ) {
+        warm_up().await;
         let own_turns = Arc::new(Semaphore::new(concurrency.max(1).into()));
         let all_turns = match plan {
             Plan::Latency(_) => &self.latency_turns,

@@ -198,13 +198,14 @@ async fn tests_tell_results_as_they_come() {
     assert_eq!(run.total, 2);
     let mut results = Vec::new();
     loop {
-        match outbox.next().await.unwrap().event {
-            Event::TestResults(batch) => results.extend(batch.results),
-            Event::TestProgress(progress) if progress.ended => {
-                assert_eq!((progress.done, progress.working), (2, 1));
-                break;
-            }
-            _ => {}
+        let event = outbox.next().await.unwrap().event;
+        if let Event::TestResults(batch) = event {
+            results.extend(batch.results);
+        } else if let Event::TestProgress(progress) = event
+            && progress.ended
+        {
+            assert_eq!((progress.done, progress.working), (2, 1));
+            break;
         }
     }
     results.sort_by_key(|result| result.node);

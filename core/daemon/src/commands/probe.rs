@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use culvert_engine::fetch::Page;
-use culvert_engine::measure::{LatencyPlan, SpeedPlan};
+use culvert_engine::measure::{LatencyPlan, SpeedPlan, warm_up};
 use culvert_engine::net::Net;
 use culvert_engine::real::RealNet;
 use culvert_engine::runs::Plan;
@@ -42,6 +42,7 @@ pub(crate) async fn run(arguments: ProbeArguments, json: bool) -> anyhow::Result
         nodes.extend(input::nodes(argument)?);
     }
 
+    warm_up().await;
     let net = RealNet::default();
     let ways: Vec<_> = nodes.iter().map(|node| net.through(node)).collect();
     let latency = Arc::new(latency);

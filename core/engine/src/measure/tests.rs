@@ -16,9 +16,11 @@ impl Leave for Plain {
         Box::pin(async move {
             let mut trace = Trace::start();
             let server = request.destination.to_string();
-            let stream = TcpStream::connect(&server).await.map_err(|source| match source.kind() {
-                std::io::ErrorKind::ConnectionRefused => ConnectError::Refused { server: server.clone() },
-                _ => ConnectError::Io { server: server.clone(), phase: Phase::Dial, source: Arc::new(source) },
+            let stream = TcpStream::connect(&server).await.map_err(|source| {
+                if source.kind() == std::io::ErrorKind::ConnectionRefused {
+                    return ConnectError::Refused { server: server.clone() };
+                }
+                ConnectError::Io { server: server.clone(), phase: Phase::Dial, source: Arc::new(source) }
             })?;
             trace.mark(Phase::Dial);
             Ok(Connected { stream: Box::new(stream), trace })
@@ -63,10 +65,10 @@ async fn each_failure_has_its_own_reason() {
         let (_kept, _) = listener.accept().await.unwrap();
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buffer = [0; 64];
-        stream.read(&mut buffer).await.unwrap();
+        assert!(stream.read(&mut buffer).await.unwrap() > 0);
         drop(stream);
         let (mut stream, _) = listener.accept().await.unwrap();
-        stream.read(&mut buffer).await.unwrap();
+        assert!(stream.read(&mut buffer).await.unwrap() > 0);
         stream.write_all(b"SSH-2.0-no http\r\n\r\n").await.unwrap();
         drop(stream);
     });
