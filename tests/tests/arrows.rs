@@ -1,6 +1,8 @@
 //! The arrows between the crates run one way, and the pure crates stay pure (architecture.md,
 //! "Workspace").
 
+#![allow(clippy::unwrap_used, reason = "a test fails by them")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
