@@ -7,17 +7,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use culvert_net::dial::Dialer;
+use culvert_net::outbound::vision;
 use culvert_net::random::SystemRandom;
+use culvert_net::reality_server::RealityServer;
 use culvert_net::server::{Upstream, shadowsocks, trojan, vless, vmess};
 use culvert_net::stream::BoxStream;
 use culvert_net::transport::{tls, websocket};
 use culvert_profile::{Node, export};
 use culvert_wire::random::Random;
+use culvert_wire::reality::ServerOptions;
 use culvert_wire::shadowsocks::Method;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest, Sha256};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -25,6 +30,9 @@ use crate::net::DemoServer;
 
 const NAME: &str = "demo.culvert.invalid";
 const WEBSOCKET_PATH: &str = "/demo";
+/// What strangers of the REALITY port are shown.
+const SITE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 16\r\n\
+    Connection: close\r\n\r\nNothing is here.";
 
 /// The running server; ends when dropped.
 pub struct Demo {
@@ -114,6 +122,8 @@ impl Demo {
             demo.listen("VLESS", fields.clone(), dress, &serve, &certificate).await?;
         }
 
+        demo.reality(user, &certificate).await?;
+
         let server = Arc::new(trojan::Server::new(&[&password], Upstream::direct()));
         let serve = serving(move |stream| {
             let server = Arc::clone(&server);
@@ -145,6 +155,67 @@ impl Demo {
         self.listen("Shadowsocks", fields, Dress::Tcp, &serve, certificate).await
     }
 
+    /// VLESS with REALITY and Vision, in front of a site of our own.
+    async fn reality(&mut self, user: Uuid, certificate: &Certificate) -> io::Result<()> {
+        let site = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let site_address = site.local_addr()?;
+        let show: Serve = serving(|mut stream: BoxStream| async move {
+            let mut request = [0; 4096];
+            let shown = async {
+                let _count = stream.read(&mut request).await?;
+                stream.write_all(SITE).await?;
+                stream.shutdown().await
+            };
+            shown.await.map_err(|error: io::Error| error.to_string())
+        });
+        self.spawn(site, Some(certificate.acceptor.clone()), false, show);
+
+        let (private_key, short_id) = (SystemRandom.array::<32>(), SystemRandom.array::<8>());
+        let options = ServerOptions::new(private_key, vec![short_id], vec![NAME.to_owned()], [0; 3]);
+        let public_key = options.public_key().map_err(io::Error::other)?;
+        let server = RealityServer::new(options, vec![user.into_bytes()], site_address, Dialer::default());
+        let server = Arc::new(server);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        self.add_link(serde_json::json!({
+            "protocol": "vless", "name": "Demo VLESS (REALITY, Vision)",
+            "address": address.ip().to_string(), "port": address.port(),
+            "uuid": user, "encryption": "none", "flow": vision::FLOW,
+            "tls": { "enabled": true, "sni": NAME, "fingerprint": "chrome", "reality": {
+                "public_key": data_encoding::BASE64URL_NOPAD.encode(&public_key),
+                "short_id": data_encoding::HEXLOWER.encode(&short_id),
+            }},
+        }))?;
+        self.listeners.push(tokio::spawn(accept(listener, move |stream| {
+            let server = Arc::clone(&server);
+            async move { server.serve(stream, Arc::default()).await.map_err(|error| error.to_string()) }
+        })));
+        Ok(())
+    }
+
+    fn add_link(&mut self, fields: serde_json::Value) -> io::Result<()> {
+        let node: Node = serde_json::from_value(fields).map_err(io::Error::other)?;
+        self.links.push(export::link(&node));
+        Ok(())
+    }
+
+    fn spawn(&mut self, listener: TcpListener, acceptor: Option<tls::Acceptor>, websocket: bool, serve: Serve) {
+        self.listeners.push(tokio::spawn(accept(listener, move |stream| {
+            let (acceptor, serve) = (acceptor.clone(), Arc::clone(&serve));
+            async move {
+                let dressed = dress(Box::new(stream), acceptor, websocket);
+                match tokio::time::timeout(std::time::Duration::from_secs(10), dressed).await {
+                    Ok(Ok(stream)) => {
+                        serve(stream).await;
+                        Ok(())
+                    }
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(_) => Err("a client did not finish its handshake".to_owned()),
+                }
+            }
+        })));
+    }
+
     /// Opens a port that serves `serve` in this dress, and adds its link.
     async fn listen(
         &mut self,
@@ -166,11 +237,9 @@ impl Demo {
         if dress.is_websocket() {
             fields["transport"] = serde_json::json!({ "type": "ws", "path": WEBSOCKET_PATH, "host": NAME });
         }
-        let node: Node = serde_json::from_value(fields).map_err(io::Error::other)?;
-        self.links.push(export::link(&node));
+        self.add_link(fields)?;
         let acceptor = dress.is_tls().then(|| certificate.acceptor.clone());
-        let task = accept(listener, acceptor, dress.is_websocket(), Arc::clone(serve));
-        self.listeners.push(tokio::spawn(task));
+        self.spawn(listener, acceptor, dress.is_websocket(), Arc::clone(serve));
         Ok(())
     }
 }
@@ -190,7 +259,11 @@ where
     })
 }
 
-async fn accept(listener: TcpListener, acceptor: Option<tls::Acceptor>, websocket: bool, serve: Serve) {
+async fn accept<F, S>(listener: TcpListener, serve: F)
+where
+    F: Fn(TcpStream) -> S + Send + 'static,
+    S: Future<Output = Result<(), String>> + Send + 'static,
+{
     // Connections end with their listener.
     let mut connections = JoinSet::new();
     loop {
@@ -203,13 +276,10 @@ async fn accept(listener: TcpListener, acceptor: Option<tls::Acceptor>, websocke
             }
         };
         let _ = stream.set_nodelay(true);
-        let (acceptor, serve) = (acceptor.clone(), Arc::clone(&serve));
+        let served = serve(stream);
         connections.spawn(async move {
-            let dressed = dress(Box::new(stream), acceptor, websocket);
-            match tokio::time::timeout(std::time::Duration::from_secs(10), dressed).await {
-                Ok(Ok(stream)) => serve(stream).await,
-                Ok(Err(error)) => tracing::debug!("the demo server: {error}"),
-                Err(_) => tracing::debug!("the demo server: a client did not finish its handshake"),
+            if let Err(error) = served.await {
+                tracing::debug!("the demo server: {error}");
             }
         });
         while connections.try_join_next().is_some() {}
