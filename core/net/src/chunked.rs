@@ -8,6 +8,7 @@
 mod answer;
 mod clear;
 mod read;
+mod tasks;
 mod write;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ use crate::stream::{LendRead, LendWrite, Stream};
 pub use answer::Answer;
 pub use clear::Clear;
 use read::Reader;
+use tasks::WaitingTask;
 use write::Writer;
 
 /// What a [`Response`] step made of the received bytes.
@@ -86,13 +88,20 @@ pub struct ChunkedStream<S> {
     inner: S,
     reader: Reader,
     writer: Writer,
+    writing: WaitingTask,
     half_close: bool,
 }
 
 impl<S: Stream> ChunkedStream<S> {
     /// Seals what is written with `seal`; what is read goes through `response` first.
     pub fn new(inner: S, seal: Box<dyn Seal>, response: Box<dyn Response>) -> Self {
-        Self { inner, reader: Reader::new(response), writer: Writer::new(seal), half_close: true }
+        Self {
+            inner,
+            reader: Reader::new(response),
+            writer: Writer::new(seal),
+            writing: WaitingTask::default(),
+            half_close: true,
+        }
     }
 
     /// Bytes (the protocol's header) that go out in one write with the first payload, or alone
@@ -133,7 +142,8 @@ impl<S: Stream> ChunkedStream<S> {
     /// Sends what waits (the prefix only when its moment has passed), so that a reader never
     /// waits for an answer to bytes that lie here.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        match self.writer.poll_waiting(&mut self.inner, cx) {
+        let (writer, inner) = (&mut self.writer, &mut self.inner);
+        match self.writing.poll_beside(cx, |cx| writer.poll_waiting(inner, cx)) {
             Poll::Ready(Err(error)) => Err(error),
             Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
         }
@@ -157,7 +167,8 @@ impl<S: Stream> LendRead for ChunkedStream<S> {
 
 impl<S: Stream> LendWrite for ChunkedStream<S> {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.writer.poll_room(&mut self.inner, cx)
+        let polled = self.writer.poll_room(&mut self.inner, cx);
+        self.writing.note(polled, cx)
     }
 
     fn room<'a>(&'a mut self, slices: &mut Vec<io::IoSliceMut<'a>>, limit: usize) {
@@ -170,7 +181,8 @@ impl<S: Stream> LendWrite for ChunkedStream<S> {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.writer.poll_send(&mut self.inner, cx)
+        let polled = self.writer.poll_send(&mut self.inner, cx);
+        self.writing.note(polled, cx)
     }
 }
 
@@ -202,7 +214,7 @@ impl<S: Stream> AsyncWrite for ChunkedStream<S> {
         if bufs.iter().all(|b| b.is_empty()) {
             return Poll::Ready(Ok(0));
         }
-        ready!(this.writer.poll_room(&mut this.inner, cx))?;
+        ready!(this.poll_room(cx))?;
         this.writer.expect(bufs.iter().map(|b| b.len()).sum());
         let amount = this.writer.copy_from(bufs);
         match this.writer.poll_send(&mut this.inner, cx) {
@@ -217,14 +229,13 @@ impl<S: Stream> AsyncWrite for ChunkedStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        this.writer.poll_send(&mut this.inner, cx)
+        self.poll_send(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         this.writer.finish();
-        ready!(this.writer.poll_send(&mut this.inner, cx))?;
+        ready!(this.poll_send(cx))?;
         if !this.half_close {
             return Poll::Ready(Ok(()));
         }

@@ -162,3 +162,64 @@ async fn clear_stream_steps_aside_after_its_headers() {
     assert_eq!(&answer, b"xyz");
     assert!(client.raw_read().is_some());
 }
+
+#[tokio::test]
+async fn prefix_of_any_size_goes_with_and_without_a_payload() {
+    for length in [1, 4096, 20 << 10, 300_000, 1 << 20] {
+        for payload in [&b""[..], b"payload"] {
+            let (near, mut far) = duplex(4096);
+            let prefix: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let stream = ChunkedStream::new(near, Box::new(Toy { most: 1000 }), header());
+            let mut stream = stream.with_prefix(prefix.clone());
+            let sending = async {
+                stream.write_all(payload).await.unwrap();
+                stream.shutdown().await.unwrap();
+            };
+            let mut received = Vec::new();
+            let (_, read) = tokio::join!(sending, far.read_to_end(&mut received));
+            read.unwrap();
+            assert!(received.starts_with(&prefix), "{length}");
+            let chunk = if payload.is_empty() { 0 } else { payload.len() + 3 };
+            assert_eq!(received.len(), length + chunk + 3, "{length}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn prefix_set_after_a_smaller_buffer_was_lent() {
+    let (near, mut far) = duplex(4096);
+    let mut stream = ChunkedStream::new(near, Box::new(Toy { most: 1000 }), header());
+    std::future::poll_fn(|cx| stream.poll_room(cx)).await.unwrap();
+    let mut stream = stream.with_prefix(vec![7; 100_000]);
+    let sending = async {
+        stream.write_all(b"payload").await.unwrap();
+        stream.shutdown().await.unwrap();
+    };
+    let mut received = Vec::new();
+    let (_, read) = tokio::join!(sending, far.read_to_end(&mut received));
+    read.unwrap();
+    assert_eq!(received.len(), 100_000 + 10 + 3);
+}
+
+#[tokio::test]
+async fn halves_work_in_tasks_of_their_own() {
+    let (near, far) = duplex(1000);
+    let (a, mut b) = pair(near, far);
+    let (mut reader, mut writer) = tokio::io::split(a);
+    let sent: Vec<u8> = (0..1 << 20).map(|at: u32| (at >> 3) as u8).collect();
+    let expected = sent.clone();
+    let reading = tokio::spawn(async move { reader.read_u8().await });
+    let writing = tokio::spawn(async move {
+        writer.write_all(&sent).await?;
+        writer.flush().await
+    });
+    let work = async {
+        let mut received = vec![0; expected.len()];
+        b.read_exact(&mut received).await.unwrap();
+        assert!(received == expected);
+        b.write_u8(9).await.unwrap();
+        writing.await.unwrap().unwrap();
+        assert_eq!(reading.await.unwrap().unwrap(), 9);
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), work).await.unwrap();
+}

@@ -77,9 +77,25 @@ impl Writer {
         self.fresh + self.prefix.len() + head + tail + self.seal.max_payload().min(2048)
     }
 
+    /// Has a buffer that holds the prefix and a chunk. Only while no lent place is filled.
     fn take_buffer(&mut self) {
-        if self.buffer.is_none() {
-            self.buffer = Some(Buffer::take(self.least(), self.appetite));
+        let least = self.least();
+        if self.buffer.as_ref().is_none_or(|b| self.queued.is_empty() && b.len() < least) {
+            self.buffer = Some(Buffer::take(least, self.appetite));
+        }
+    }
+
+    /// Makes the buffer hold at least `end` bytes, and keeps what lies in it.
+    fn reserve(&mut self, end: usize) {
+        match &mut self.buffer {
+            Some(buffer) if buffer.len() >= end => {}
+            buffer => {
+                let mut larger = Buffer::of(end);
+                if let Some(old) = buffer.take() {
+                    larger[..old.len()].copy_from_slice(&old);
+                }
+                *buffer = Some(larger);
+            }
         }
     }
 
@@ -179,9 +195,9 @@ impl Writer {
         }
         let prefix = std::mem::take(&mut self.prefix);
         self.patience = None;
-        self.take_buffer();
+        let end = self.fresh + prefix.len();
+        self.reserve(end);
         if let Some(buffer) = &mut self.buffer {
-            let end = self.fresh + prefix.len();
             buffer[self.fresh..end].copy_from_slice(&prefix);
             enqueue(&mut self.queued, self.fresh..end);
             self.fresh = end;
@@ -220,16 +236,7 @@ impl Writer {
             return;
         }
         let end = self.fresh + mark.len();
-        match &mut self.buffer {
-            Some(buffer) if buffer.len() >= end => {}
-            buffer => {
-                let mut larger = Buffer::of(end);
-                if let Some(old) = buffer.take() {
-                    larger[..self.fresh].copy_from_slice(&old[..self.fresh]);
-                }
-                *buffer = Some(larger);
-            }
-        }
+        self.reserve(end);
         if let Some(buffer) = &mut self.buffer {
             buffer[self.fresh..end].copy_from_slice(&mark);
             enqueue(&mut self.queued, self.fresh..end);
