@@ -1,5 +1,12 @@
 //! curl as a user of the mixed port, in every way that it can speak to a proxy.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::needless_pass_by_value,
+    reason = "a test's own helpers may fail the test"
+)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;

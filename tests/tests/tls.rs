@@ -1,5 +1,11 @@
 //! The browser-like TLS client against OpenSSL.
 #![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::needless_pass_by_value,
+    reason = "a test's own helpers may fail the test"
+)]
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,11 @@
 //! REALITY and Vision against Xray-core (CULVERT_PEER_XRAY).
 #![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::needless_pass_by_value,
+    reason = "a test's own helpers may fail the test"
+)]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -77,7 +77,7 @@ async fn carries_bytes_both_ways_through_pipes_of_any_size() {
         let (a, b) = duplex(size);
         let (mut a, b) = pair(a, b);
         let amount = if size < 100 { 20_000 } else { 3 << 20 };
-        let sent: Vec<u8> = (0..amount).map(|i: usize| (i * 31 >> 3) as u8).collect();
+        let sent: Vec<u8> = (0..amount).map(|i: usize| ((i * 31) >> 3) as u8).collect();
         let expected = sent.clone();
         let echo = tokio::spawn(async move {
             let (mut read, mut write) = tokio::io::split(b);

@@ -130,13 +130,10 @@ impl DatagramFlow for DirectDatagrams {
                     break;
                 }
                 self.scratch.resize(65_536, 0);
-                match socket.try_recv_from(&mut self.scratch) {
-                    Ok((length, from)) => {
-                        let peer = self.sources.get(&from).cloned().unwrap_or_else(|| from.into());
-                        out.push(Datagram { peer, payload: BytesMut::from(&self.scratch[..length]) });
-                    }
-                    // An earlier datagram was refused (ICMP); nothing to tell anyone.
-                    Err(_) => {}
+                // An error tells that an earlier datagram was refused (ICMP); there is no one to tell.
+                if let Ok((length, from)) = socket.try_recv_from(&mut self.scratch) {
+                    let peer = self.sources.get(&from).cloned().unwrap_or_else(|| from.into());
+                    out.push(Datagram { peer, payload: BytesMut::from(&self.scratch[..length]) });
                 }
             }
         }

@@ -131,6 +131,7 @@ async fn socks5_in_pieces_and_all_at_once() {
     assert_eq!(seen[4], target.to_string());
 }
 
+#[expect(clippy::type_complexity, reason = "a table of cases")]
 #[tokio::test]
 async fn socks5_methods_and_logins() {
     let (open, closed, target) = (Fixture::start(|_| ()), Fixture::with_login(), echo().await);
