@@ -223,3 +223,23 @@ async fn halves_work_in_tasks_of_their_own() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), work).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_reader_leaves_the_writing_task_its_wake_up() {
+    struct Woken(std::sync::atomic::AtomicBool);
+    impl std::task::Wake for Woken {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    let (near, mut far) = duplex(1000);
+    let mut stream = ChunkedStream::new(near, Box::new(Toy { most: 1000 }), header());
+    stream.write_all(&[1; 5000]).await.unwrap();
+    let woken = std::sync::Arc::new(Woken(false.into()));
+    let waker = std::task::Waker::from(woken.clone());
+    assert!(Pin::new(&mut stream).poll_flush(&mut Context::from_waker(&waker)).is_pending());
+    let reader = std::task::Waker::noop();
+    assert!(stream.poll_fill(&mut Context::from_waker(reader)).is_pending());
+    far.read_exact(&mut [0; 1000]).await.unwrap();
+    assert!(woken.0.load(std::sync::atomic::Ordering::Relaxed));
+}
