@@ -10,7 +10,7 @@ if [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] || [ "$(uname)" = Darwin ]; then
     step "checking for missing packages"
     build/requirements.sh app
     step "building the interface"
-    (cd ui && npm ci --no-audit --no-fund --silent && npm run --silent build)
+    (cd ui && npm install --no-save --no-audit --no-fund --silent && npm run --silent build)
     step "building the app and the core (the first time takes some minutes)"
     cargo build --release -p culvert-core -p culvert-helper
     cargo build --release -p culvert-app --features custom-protocol

@@ -41,7 +41,10 @@ if (process.env.CULVERT_APP_TEST !== "inside") {
     TAURI_AUTOMATION: "true",
     TAURI_WEBVIEW_AUTOMATION: "true",
   };
-  const inner = ["-a", "-s", "-screen 0 1280x860x24", "dbus-run-session", "--", process.execPath, fileURLToPath(import.meta.url)];
+  // A desktop's keyring is open once its person has logged in; without that it would ask, and nobody answers here.
+  const session = 'command -v gnome-keyring-daemon >/dev/null && printf test | gnome-keyring-daemon --unlock --components=secrets >/dev/null; exec "$@"';
+  const program = ["sh", "-c", session, "sh", process.execPath, fileURLToPath(import.meta.url)];
+  const inner = ["-a", "-s", "-screen 0 1280x860x24", "dbus-run-session", "--", ...program];
   const { status } = spawnSync("xvfb-run", inner, { env, stdio: "inherit", cwd: root });
   rmSync(home, { recursive: true, force: true });
   process.exit(status ?? 1);

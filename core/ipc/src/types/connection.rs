@@ -127,7 +127,7 @@ wire! {
     /// The local port.
     #[derive(Eq)]
     pub struct MixedPort {
-        /// Address and port that listen.
+        /// Address that listens, without the port.
         pub address: String,
         /// Port.
         pub port: u16,

@@ -557,7 +557,7 @@ lines: number, };
  */
 export type MixedPort = { 
 /**
- * Address and port that listen.
+ * Address that listens, without the port.
  */
 address: string, 
 /**

@@ -21,7 +21,7 @@ export function mockStatus(state: MockState, node: NodeRef | null, now: number):
     },
     node,
     mode: "rule",
-    mixed: { address: "127.0.0.1:2080", port: 2080, wanted: null, holder: null },
+    mixed: { address: "127.0.0.1", port: 2080, wanted: null, holder: null },
     system_proxy: true,
     connected_ms: since,
   };
