@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -60,6 +60,20 @@ pub(crate) struct RunArguments {
     /// Set the system's proxy while running.
     #[arg(long)]
     pub(crate) system_proxy: bool,
+    /// Send the traffic of all programs through the node (Linux; as root, with CAP_NET_ADMIN, or
+    /// with culvert-helper installed). The local network stays outside unless --global is given.
+    #[arg(long)]
+    pub(crate) tun: bool,
+    /// Resolver that all questions for names are put to, through the node, over TCP.
+    #[arg(long, default_value = "1.1.1.1", requires = "tun")]
+    pub(crate) tun_dns: IpAddr,
+    /// MTU of the device in bytes.
+    #[arg(long, default_value_t = 1_500, requires = "tun", value_parser = clap::value_parser!(u16).range(1_280..))]
+    pub(crate) tun_mtu: u16,
+    /// Page that must be reached through the tunnel before it counts as connected; otherwise all is
+    /// put back and the command ends.
+    #[arg(long, requires = "tun")]
+    pub(crate) check_url: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The way of one flow: decide, connect, relay, with every step entered in the table.
 
-mod datagrams;
+pub(crate) mod datagrams;
 
 use std::sync::Arc;
 use std::time::Duration;

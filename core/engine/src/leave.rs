@@ -22,6 +22,12 @@ pub trait Leave: Send + Sync {
         false
     }
 
+    /// Whether a stream is there only when the target was reached, because the target or the proxy
+    /// has answered.
+    fn knows_target(&self) -> bool {
+        self.is_direct()
+    }
+
     /// Opens a stream to the request's target.
     fn connect(&self, request: ConnectRequest) -> Connecting<'_>;
 

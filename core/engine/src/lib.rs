@@ -20,5 +20,7 @@ pub mod rules;
 pub mod runs;
 pub mod store;
 mod summary;
+#[cfg(target_os = "linux")]
+pub mod tunnel;
 
 pub use engine::{Engine, Parts};

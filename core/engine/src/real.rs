@@ -32,12 +32,23 @@ impl Leave for RealWay {
         self.outbound.is_direct()
     }
 
+    fn knows_target(&self) -> bool {
+        matches!(self.outbound, Outbound::Direct | Outbound::Socks(_) | Outbound::Http(_))
+    }
+
     fn connect(&self, request: ConnectRequest) -> Connecting<'_> {
         Box::pin(self.outbound.connect(&self.dialer, request))
     }
 
     fn associate(&self) -> Associating<'_> {
         Box::pin(self.outbound.associate(&self.dialer))
+    }
+}
+
+impl RealNet {
+    /// A net whose sockets are opened by `dialer`.
+    pub fn new(dialer: Dialer) -> Self {
+        Self { dialer }
     }
 }
 

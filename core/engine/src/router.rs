@@ -46,6 +46,11 @@ impl Router {
         self.current.write().way = way;
     }
 
+    /// The way of new flows that need the node.
+    pub fn way(&self) -> Option<Way> {
+        self.current.read().way.clone()
+    }
+
     /// Decides by `mode` from now on.
     pub fn set_mode(&self, mode: Mode) {
         self.current.write().mode = mode;

@@ -38,7 +38,20 @@ impl Resolver {
         }
     }
 
-    /// Forgets every answer (the network has changed).
+    /// Looks `name` up and keeps the answer for as long as this resolver lives: for the node's own
+    /// name, which can't be asked for through the node.
+    ///
+    /// # Errors
+    /// The name can't be resolved; nothing is kept.
+    pub async fn pin(&self, name: &str) -> Result<(), ResolveError> {
+        let addresses = self.resolve(name).await?;
+        match self {
+            Self::System(system) => system.pinned().insert(name.into(), addresses),
+        };
+        Ok(())
+    }
+
+    /// Forgets every answer that is not pinned (the network has changed).
     pub fn forget(&self) {
         match self {
             Self::System(system) => system.lock().clear(),
@@ -50,6 +63,7 @@ impl Resolver {
 #[derive(Debug, Default)]
 pub struct SystemResolver {
     cache: Mutex<Cache>,
+    pinned: Mutex<HashMap<Arc<str>, Vec<IpAddr>>>,
 }
 
 type Cache = HashMap<Arc<str>, (Instant, Vec<IpAddr>)>;
@@ -59,7 +73,14 @@ impl SystemResolver {
         self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    fn pinned(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Vec<IpAddr>>> {
+        self.pinned.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
+        if let Some(addresses) = self.pinned().get(name) {
+            return Ok(addresses.clone());
+        }
         if let Some((until, addresses)) = self.lock().get(name) {
             if *until > Instant::now() {
                 return Ok(addresses.clone());

@@ -63,7 +63,7 @@ enum Step {
 }
 
 /// Serves the association until the application's side ends or nothing passes for too long.
-pub(super) async fn serve(entry: &OpenFlow, router: &Router, inbound: &str, client: BoxDatagramFlow) {
+pub(crate) async fn serve(entry: &OpenFlow, router: &Router, inbound: &str, client: BoxDatagramFlow) {
     let mut association = Association {
         entry,
         router,
