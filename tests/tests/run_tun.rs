@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use culvert_system_privileged::linux::tunnel::{Places, dump};
-use culvert_tests::netns::{HOST_V4, Network, SERVER_V4, Side, join, with_network};
+use culvert_tests::netns::{HOST_V4, LINK, Network, SERVER_V4, Side, join, with_network};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Where the proxy connects from, so that the origin can tell who asks.
@@ -100,7 +100,10 @@ fn settled(network: &Network, folder: &Path) -> io::Result<Vec<String>> {
     loop {
         std::thread::sleep(Duration::from_millis(300));
         let now = state(network, folder)?;
-        if now == last || Instant::now() > limit {
+        // The link's own IPv6 address comes a second after the link, with routes.
+        let addresses = network.run(Side::Guest, "ip", &["-6", "address", "show", "dev", LINK])?;
+        let complete = addresses.contains("fe80") && !addresses.contains("tentative");
+        if (now == last && complete) || Instant::now() > limit {
             return Ok(now);
         }
         last = now;
