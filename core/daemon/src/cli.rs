@@ -1,6 +1,8 @@
 //! The command line.
 
-use std::net::{IpAddr, SocketAddr};
+#[cfg(target_os = "linux")]
+use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -65,13 +67,16 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) tun: bool,
     /// Resolver that all questions for names are put to, through the node, over TCP.
+    #[cfg(target_os = "linux")]
     #[arg(long, default_value = "1.1.1.1", requires = "tun")]
     pub(crate) tun_dns: IpAddr,
     /// MTU of the device in bytes.
+    #[cfg(target_os = "linux")]
     #[arg(long, default_value_t = 1_500, requires = "tun", value_parser = clap::value_parser!(u16).range(1_280..))]
     pub(crate) tun_mtu: u16,
     /// Page that must be reached through the tunnel before it counts as connected; otherwise all is
     /// put back and the command ends.
+    #[cfg(target_os = "linux")]
     #[arg(long, requires = "tun")]
     pub(crate) check_url: Option<String>,
 }
