@@ -33,7 +33,7 @@ licences() {
     "$cache/tools/bin/cargo-deny" --all-features check licenses bans sources
 }
 
-core() { cargo test --workspace --exclude culvert-app --exclude culvert-tests; }
+core() { cargo test --workspace --exclude culvert-app --exclude culvert-tests --no-fail-fast; }
 
 binaries() { cargo build -p culvert-core -p culvert-helper; }
 

@@ -150,7 +150,10 @@ mod service {
             open(path);
         }
         let stranger = home.path().join("stranger");
-        std::fs::copy(std::env::current_exe().unwrap(), &stranger).unwrap();
+        // Copied by another process: a descriptor open for writing here could be inherited by what a
+        // neighbouring test starts just now, and a file open for writing can't be run.
+        let copied = std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&stranger).status();
+        assert!(copied.unwrap().success());
         open(&stranger);
         let mut command = std::process::Command::new(&stranger);
         command.args(["--exact", "service::stranger"]).env("CULVERT_TEST_SOCKET", &socket).uid(65_534).gid(65_534);

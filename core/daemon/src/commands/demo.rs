@@ -54,12 +54,22 @@ impl Scratch {
     fn new() -> anyhow::Result<Self> {
         let unique = u64::from_le_bytes(SystemRandom.array());
         let path = std::env::temp_dir().join(format!("culvert-check-{:016x}", unique));
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path).with_context(|| format!("{} can't be made", path.display()))?;
+        private_folder(&path).with_context(|| format!("{} can't be made", path.display()))?;
         Ok(Self(path))
     }
+}
+
+/// Makes a folder that only this user can enter.
+#[cfg(unix)]
+fn private_folder(path: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Makes a folder; on Windows the user's own temporary folder is private already.
+#[cfg(windows)]
+fn private_folder(path: &std::path::Path) -> std::io::Result<()> {
+    std::fs::create_dir(path)
 }
 
 impl Drop for Scratch {
