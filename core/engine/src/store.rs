@@ -88,6 +88,7 @@ impl Store {
         private_folder(folder).map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
         let lock = FolderLock::take(folder)?;
         let path = folder.join(DATABASE);
+        private_file(&path).map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
         let mut connection = Connection::open(&path)?;
         connection.execute_batch(
             "PRAGMA journal_mode = WAL;
@@ -140,6 +141,21 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// Makes the database's file, or takes others' rights to it away: names and servers of nodes are not
+/// sealed. SQLite gives its journal files the same mode.
+#[cfg(unix)]
+fn private_file(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+/// On Windows the folder's own rights, inherited from the user's profile, keep others out.
+#[cfg(windows)]
+fn private_file(_: &Path) -> std::io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]

@@ -33,6 +33,23 @@ fn nodes_come_back_and_secrets_are_not_in_the_file() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn no_other_user_can_read_the_files_even_in_an_open_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(folder.path().join(DATABASE), b"").unwrap();
+    let store = open(folder.path());
+    store.add_nodes(&[node("one")]).unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name().to_string_lossy().starts_with(DATABASE) {
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{:?}", entry.file_name());
+        }
+    }
+}
+
 #[test]
 fn deleted_nodes_can_be_restored_and_numbers_are_not_used_again() {
     let folder = tempfile::tempdir().unwrap();

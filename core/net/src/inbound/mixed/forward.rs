@@ -46,7 +46,7 @@ fn split(request: &Request) -> Result<(Destination, String, String), &'static st
 /// The head as it goes to the server.
 fn head_for_server(request: &Request, path: &str, host: &str, upgrade: bool) -> Vec<u8> {
     let mut head = format!("{} {path} HTTP/1.{}\r\nHost: {host}\r\n", request.method, request.minor).into_bytes();
-    let connection = request.text("connection");
+    let connection = &request.list("connection");
     for (name, value) in &request.headers {
         let named = has_token(connection, name);
         let upgrading = upgrade && name.eq_ignore_ascii_case("upgrade");
@@ -58,7 +58,7 @@ fn head_for_server(request: &Request, path: &str, host: &str, upgrade: bool) -> 
             put_header(&mut head, name, value);
         }
     }
-    if has_token(request.text("te"), "trailers") {
+    if has_token(&request.list("te"), "trailers") {
         put_header(&mut head, "TE", b"trailers");
         head.extend_from_slice(b"Connection: close, TE\r\n\r\n");
     } else if upgrade {
@@ -102,7 +102,7 @@ pub(super) async fn serve(
         client.send_last(&refusal(request.minor, "403 Forbidden", text)).await?;
         return Ok(None);
     }
-    let upgrade = has_token(request.text("connection"), "upgrade") && request.header("upgrade").is_some();
+    let upgrade = has_token(&request.list("connection"), "upgrade") && request.header("upgrade").is_some();
     let head = head_for_server(&request, &path, &host, upgrade);
 
     let (near, far) = tokio::io::duplex(PIPE);
@@ -127,6 +127,9 @@ pub(super) async fn serve(
     }
     exchange(client, request, Box::new(near), &head, upgrade).await
 }
+
+/// How long an answer is waited for when the client has closed its side.
+const AFTER_CLOSE: std::time::Duration = std::time::Duration::from_secs(60);
 
 struct EndWith(tokio::task::AbortHandle);
 
@@ -153,20 +156,43 @@ async fn exchange(
         let (mut server_read, mut server_write) = tokio::io::split(&mut server);
         let upload = async {
             pass_body(&mut body, &mut held, &mut client_read, &mut server_write).await?;
-            server_write.flush().await
+            server_write.flush().await?;
+            // What follows belongs to the next request; its end says that the client may have left.
+            while held.len() < HEAD_LIMIT {
+                held.reserve(1024);
+                if client_read.read_buf(&mut held).await? == 0 {
+                    return Ok::<(), io::Error>(());
+                }
+            }
+            std::future::pending().await
         };
         let download =
             answer(&mut server_read, &mut from_server, &mut client_write, &method, minor, keep, &mut answered);
         tokio::pin!(upload, download);
         let mut uploaded = false;
+        // A client that has closed its side may still read; one that has left must not keep the flow.
+        let gone = tokio::time::sleep(AFTER_CLOSE);
+        tokio::pin!(gone);
+        let mut closed = false;
         loop {
             tokio::select! {
                 result = &mut upload, if !uploaded => {
-                    // A server that stops reading may still answer why.
                     uploaded = true;
-                    if let Err(error) = result {
-                        tracing::debug!("a request's body was not sent whole: {error}");
+                    match result {
+                        Ok(()) => {
+                            closed = true;
+                            gone.as_mut().reset(tokio::time::Instant::now() + AFTER_CLOSE);
+                        }
+                        // The client broke off, or sent what no server could read: nothing to wait for.
+                        Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
+                            return Err(error);
+                        }
+                        // A server that stops reading may still answer why.
+                        Err(error) => tracing::debug!("a request's body was not sent whole: {error}"),
                     }
+                }
+                () = &mut gone, if closed => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client closed and no answer came"));
                 }
                 result = &mut download => {
                     result?;

@@ -38,6 +38,13 @@ impl Request {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
     }
 
+    /// All values of a list header, as one list: a header may come on several lines.
+    pub(super) fn list(&self, name: &str) -> String {
+        let values = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let texts: Vec<&str> = values.filter_map(|(_, value)| std::str::from_utf8(value).ok()).collect();
+        texts.join(",")
+    }
+
     pub(super) fn text(&self, name: &str) -> &str {
         self.header(name).and_then(|value| std::str::from_utf8(value).ok()).unwrap_or_default()
     }
@@ -146,7 +153,7 @@ fn parse_request(bytes: &[u8]) -> io::Result<Option<(Request, usize)>> {
     let body = body_of(&headers)?;
     let mut request =
         Request { method: method.to_owned(), target: target.to_owned(), minor, headers, body, keep: false };
-    let connection = format!("{},{}", request.text("connection"), request.text("proxy-connection"));
+    let connection = format!("{},{}", request.list("connection"), request.list("proxy-connection"));
     request.keep = if minor == 1 { !has_token(&connection, "close") } else { has_token(&connection, "keep-alive") };
     Ok(Some((request, length)))
 }

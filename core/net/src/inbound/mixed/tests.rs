@@ -399,6 +399,23 @@ async fn forwarding_fails_and_upgrades_in_plain_words() {
 }
 
 #[tokio::test]
+async fn a_request_that_breaks_off_ends_at_the_server_too() {
+    let fixture = Fixture::start(|_| ());
+    for broken in ["Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\nZZ\r\n"] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = listener.local_addr().unwrap();
+        let mut client = fixture.connect().await;
+        let request = format!("POST http://{target}/ HTTP/1.1\r\nHost: {target}\r\n{broken}");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut seen = Vec::new();
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(10), server.read_to_end(&mut seen)).await;
+        assert!(ended.is_ok(), "the server still waits after {broken:?}");
+    }
+}
+
+#[tokio::test]
 async fn http_login_is_asked_for_on_the_same_connection() {
     let (fixture, one) = (Fixture::with_login(), origin().await);
     let ask = format!("GET http://{one}/x HTTP/1.1\r\n\r\n");
